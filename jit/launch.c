@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * launch.c - the formulas of the kernels' file heads, on the host.
+ *
+ * Invariant: what is returned is what the kernel of that row assumes; kernels
+ * check nothing. n and k are the true sizes; the packed weights are padded to
+ * 64 rows and 128 k.
+ */
+#include "jit/launch.h"
+
+#include "jit/config.h"
+#include "jit/emit.h"
+#include "proto/error.h"
+
+/* Row groups and chunks of the pack. */
+#define ROW_GROUP 64u
+#define CHUNK_K   128u
+
+/* Partial sums of kernel S: 64 rows and one float to spread the banks. */
+#define STREAM_PARTIAL_BYTES 260u
+
+static uint32_t
+launch_ceil_div(uint32_t a, uint32_t b)
+{
+	return (a + b - 1) / b;
+}
+
+uint32_t
+hm_launch_chunk_bytes(const struct hm_config *config)
+{
+	return hm_emit_chunk_bytes(config);
+}
+
+uint32_t
+hm_launch_active_clusters(uint32_t sms, uint32_t cluster)
+{
+	uint32_t clusters = cluster > 0 ? sms / cluster : sms;
+
+	if (cluster > 2)
+		clusters -= launch_ceil_div(clusters, 11);
+	return clusters > 0 ? clusters : 1;
+}
+
+static int
+launch_finish(struct hm_launch *launch, uint64_t smem_bytes, uint64_t most,
+    struct hm_launch *launch_out)
+{
+	if (smem_bytes > most)
+		return HM_E_INVALID;
+	launch->smem_bytes = (uint32_t)smem_bytes;
+	*launch_out = *launch;
+	return HM_OK;
+}
+
+/* gemm_stream.cu: resident activations, rings, partial sums, row factors. */
+static int
+launch_stream(const struct hm_plan_row *row, uint32_t m, uint32_t n, uint32_t k,
+    uint32_t sms, struct hm_launch *launch_out)
+{
+	const struct hm_config *config = &row->config;
+	uint32_t cluster = row->cluster;
+	uint32_t groups = launch_ceil_div(n, ROW_GROUP);
+	uint32_t clusters = hm_launch_active_clusters(sms, cluster);
+	uint32_t chunks = launch_ceil_div(launch_ceil_div(k, CHUNK_K),
+	    cluster * config->warps_k);
+	uint64_t per_warp, smem;
+	struct hm_launch launch = {0};
+
+	if (m > 8 * config->token_tiles)
+		return HM_E_INVALID;
+	if (clusters > groups && groups > 0)
+		clusters = groups;
+	launch.grid_x = clusters * cluster;
+	launch.grid_y = 1;
+	launch.threads = config->threads;
+	launch.cluster = cluster;
+	launch.tile_rows = ROW_GROUP;
+	launch.row_groups = launch_ceil_div(groups, clusters);
+	launch.weight_policy = row->weight_policy;
+
+	per_warp = (uint64_t)config->ring * hm_emit_chunk_bytes(config) +
+		   (uint64_t)m * ((uint64_t)chunks * 2 * CHUNK_K + 16) +
+		   (uint64_t)(m < 8 ? m : 8) * STREAM_PARTIAL_BYTES;
+	smem = config->warps * per_warp + (uint64_t)launch.row_groups * 512;
+	if (cluster > 1)
+		smem += (uint64_t)launch.row_groups * m * ROW_GROUP * 4;
+	return launch_finish(&launch, smem, HM_LAUNCH_SM90_SMEM_BYTES,
+	    launch_out);
+}
+
+/* gemm_wgmma.cu: stages, then the staging or the fp32 tile of the cluster. */
+static int
+launch_wgmma(const struct hm_plan_row *row, uint32_t m, uint32_t n,
+    uint32_t sms, struct hm_launch *launch_out)
+{
+	const struct hm_config *config = &row->config;
+	uint32_t tile_rows = 128 * config->slices;
+	uint32_t n_tiles = launch_ceil_div(n, tile_rows);
+	uint64_t tiles =
+	    (uint64_t)n_tiles * launch_ceil_div(m, config->tile_tokens);
+	uint64_t smem =
+	    1024 + (uint64_t)config->stages * hm_emit_stage_bytes(config);
+	uint64_t sum =
+	    1024 + (uint64_t)tile_rows * config->tile_tokens * 4 + 4096;
+	struct hm_launch launch = {0};
+
+	if (tiles * row->cluster > INT32_MAX ||
+	    (config->split_k == 0 && row->cluster != 1))
+		return HM_E_INVALID;
+	launch.grid_x = (uint32_t)tiles * row->cluster;
+	if (config->split_k == 0 && launch.grid_x > sms)
+		launch.grid_x = sms;
+	launch.grid_y = 1;
+	launch.threads = config->threads;
+	launch.cluster = row->cluster;
+	launch.tile_tokens = config->tile_tokens;
+	launch.tile_rows = tile_rows;
+	launch.band =
+	    row->band == 0 || row->band > n_tiles ? n_tiles : row->band;
+	launch.prefetch = row->prefetch;
+	launch.weight_policy = row->weight_policy;
+
+	if (config->split_k == 0)
+		smem += (uint64_t)2 * config->tile_tokens * 128;
+	else if (smem < sum)
+		smem = sum;
+	return launch_finish(&launch, smem, HM_LAUNCH_SM90_SMEM_BYTES,
+	    launch_out);
+}
+
+/* gemm_mma.cu: one tile a CTA. */
+static int
+launch_mma(const struct hm_plan_row *row, uint32_t m, uint32_t n,
+    struct hm_launch *launch_out)
+{
+	const struct hm_config *config = &row->config;
+	struct hm_launch launch = {0};
+
+	launch.grid_x = launch_ceil_div(n, config->tile_rows);
+	launch.grid_y = launch_ceil_div(m, config->tile_tokens);
+	if (launch.grid_y > UINT16_MAX)
+		return HM_E_INVALID;
+	launch.threads = config->threads;
+	launch.cluster = 1;
+	launch.tile_rows = config->tile_rows;
+	launch.weight_policy = row->weight_policy;
+	return launch_finish(&launch,
+	    (uint64_t)config->stages * hm_emit_stage_bytes(config),
+	    HM_LAUNCH_MMA_SMEM_BYTES, launch_out);
+}
+
+int
+hm_launch_compute(const struct hm_plan_row *row, uint32_t m, uint32_t n,
+    uint32_t k, uint32_t sms, struct hm_launch *launch_out)
+{
+	/* Below this the sizes of C and A stay countable in 32 bits. */
+	const uint32_t most = 1u << 28;
+
+	if (m == 0 || n == 0 || k == 0 || sms == 0 || row->cluster == 0 ||
+	    m > most || n > most || k > most || n % 8 != 0 || k % 8 != 0 ||
+	    hm_emit_stage_bytes(&row->config) == 0)
+		return HM_E_INVALID;
+	switch ((enum hm_family)row->config.family) {
+	case HM_FAMILY_STREAM:
+		return launch_stream(row, m, n, k, sms, launch_out);
+	case HM_FAMILY_WGMMA:
+		return launch_wgmma(row, m, n, sms, launch_out);
+	case HM_FAMILY_MMA:
+		return launch_mma(row, m, n, launch_out);
+	}
+	return HM_E_INVALID;
+}
