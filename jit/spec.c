@@ -151,7 +151,7 @@ spec_assign(struct hm_request *request, const struct hm_spec_field *field,
     const char *value)
 {
 	const struct hm_spec_word *word;
-	uint32_t number;
+	uint32_t number = 0;
 
 	switch (field->form) {
 	case HM_SPEC_TYPE:

@@ -75,9 +75,9 @@ enum humming_error {
 
 /* How a connection is opened. 0 and NULL mean the default. */
 struct humming_client_options {
-	uint32_t struct_size;    /* set by humming_client_options_init */
-	uint32_t timeout_ms;     /* deadline of each request; default 30000;
-	                       * UINT32_MAX = none */
+	uint32_t struct_size; /* set by humming_client_options_init */
+	uint32_t timeout_ms;  /* deadline of each call; default HUMMING_TIMEOUT
+	                       * (seconds), else 30000; UINT32_MAX = none */
 	const char *socket_path; /* default: HUMMING_SOCKET, then the usual
 	                          * places (DESIGN.md section 6) */
 	uint32_t autostart; /* 1: start a private daemon when none answers and
