@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gemm_call.c - from pointers and sizes to cuLaunchKernelEx.
+ *
+ * Everything a kernel takes for granted is checked in hm_gemm_check: kernels
+ * check nothing. No device memory is allocated and nothing waits, so a call may
+ * be captured; the parameter block is copied by the driver.
+ */
+#include "client/gemm_call.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "client/gemm_error.h"
+#include "client/sized.h"
+
+#define CALL_ALIGNMENT 16u
+/* One row of a box: 64 elements of two bytes, the 128 bytes of the swizzle. */
+#define CALL_BOX_COLUMNS 64u
+
+int
+hm_gemm_load(const struct hm_driver *driver, const void *image,
+    const char *entry, uint32_t smem_bytes, void **module_out,
+    void **function_out)
+{
+	struct hm_errbuf *errbuf = hm_gemm_errbuf();
+	void *module = NULL;
+	void *function = NULL;
+	int used = 0;
+	int error = HM_OK;
+
+	error = hm_driver_error(driver, "cuModuleLoadData",
+	    driver->module_load(&module, image), errbuf);
+	if (error != HM_OK)
+		return error;
+	error = hm_driver_error(driver, "cuModuleGetFunction",
+	    driver->module_function(&function, module, entry), errbuf);
+	if (error != HM_OK)
+		goto out;
+	error = hm_driver_error(driver, "cuFuncGetAttribute",
+	    driver->function_get(&used, HM_CUDA_FUNCTION_STATIC_SMEM, function),
+	    errbuf);
+	if (error != HM_OK)
+		goto out;
+	error = hm_driver_error(driver, "cuFuncSetAttribute",
+	    driver->function_set(function, HM_CUDA_FUNCTION_DYNAMIC_SMEM,
+		(int)smem_bytes - used),
+	    errbuf);
+	if (error != HM_OK)
+		goto out;
+	*module_out = module;
+	*function_out = function;
+	module = NULL;
+out:
+	if (module != NULL)
+		(void)driver->module_unload(module);
+	return error;
+}
+
+static int
+call_check_pointer(const char *name, const void *pointer)
+{
+	if (pointer != NULL && (uintptr_t)pointer % CALL_ALIGNMENT == 0)
+		return HM_OK;
+	hm_errbuf_set(hm_gemm_errbuf(), "gemm: %s %s", name,
+	    pointer == NULL ? "is NULL" : "is not 16-byte aligned");
+	return HM_E_INVALID;
+}
+
+static int
+call_check_stride(const char *name, uint32_t stride, uint32_t columns)
+{
+	if (stride % 8 == 0 && stride >= columns)
+		return HM_OK;
+	hm_errbuf_set(hm_gemm_errbuf(),
+	    "gemm: %s = %u must be a multiple of 8 and at least %u", name,
+	    stride, columns);
+	return HM_E_INVALID;
+}
+
+int
+hm_gemm_check(const struct humming_gemm_args *args, uint32_t n, uint32_t k,
+    struct humming_gemm_args *args_out)
+{
+	struct humming_gemm_args checked;
+	int error = hm_sized_read(&checked, sizeof checked, args);
+
+	if (error != HM_OK || (checked.flags & ~HUMMING_GEMM_NO_PDL) != 0) {
+		hm_errbuf_set(hm_gemm_errbuf(),
+		    "gemm: bad struct_size or flags");
+		return HM_E_INVALID;
+	}
+	if (checked.lda == 0)
+		checked.lda = k;
+	if (checked.ldc == 0)
+		checked.ldc = n;
+	if (checked.m != 0) {
+		error = call_check_pointer("a", checked.a);
+		if (error == HM_OK)
+			error = call_check_pointer("w", checked.w);
+		if (error == HM_OK)
+			error = call_check_pointer("rowmul", checked.rowmul);
+		if (error == HM_OK)
+			error = call_check_pointer("c", checked.c);
+		if (error == HM_OK && checked.bias != NULL)
+			error = call_check_pointer("bias", checked.bias);
+		if (error == HM_OK)
+			error = call_check_stride("lda", checked.lda, k);
+		if (error == HM_OK)
+			error = call_check_stride("ldc", checked.ldc, n);
+	}
+	if (error != HM_OK)
+		return error;
+	*args_out = checked;
+	return HM_OK;
+}
+
+static int
+call_encode(const struct hm_gemm_call *call, struct hm_gemm_map *item)
+{
+	const uint64_t sizes[2] = {item->columns, item->rows};
+	const uint64_t strides[1] = {(uint64_t)item->stride * 2};
+	const uint32_t box[2] = {CALL_BOX_COLUMNS, item->box_rows};
+	const uint32_t steps[2] = {1, 1};
+	void *address = NULL;
+	int type = call->a_type == HUMMING_TYPE_F16 ? HM_CUDA_TENSOR_F16
+						    : HM_CUDA_TENSOR_BF16;
+
+	memcpy(&address, &item->address, sizeof address);
+	return hm_driver_error(call->driver, "cuTensorMapEncodeTiled",
+	    call->driver->tensor_map(&item->map, type, 2, address, sizes,
+		strides, box, steps, HM_CUDA_TENSOR_INTERLEAVE_NONE,
+		HM_CUDA_TENSOR_SWIZZLE_128B, HM_CUDA_TENSOR_PROMOTION_256B,
+		HM_CUDA_TENSOR_FILL_ZERO),
+	    hm_gemm_errbuf());
+}
+
+/* The map for `wanted` (its map member aside), cached or made. */
+static int
+call_map(const struct hm_gemm_call *call, const struct hm_gemm_map *wanted,
+    struct hm_tensor_map *map_out)
+{
+	struct hm_gemm_maps *maps = call->maps;
+	struct hm_gemm_map item = *wanted;
+	int error = HM_OK;
+
+	for (uint32_t i = 0; i < HM_GEMM_MAPS; i++) {
+		const struct hm_gemm_map *old = &maps->items[i];
+
+		if (old->address != wanted->address ||
+		    old->rows != wanted->rows ||
+		    old->columns != wanted->columns ||
+		    old->stride != wanted->stride ||
+		    old->box_rows != wanted->box_rows)
+			continue;
+		*map_out = old->map;
+		return HM_OK;
+	}
+	error = call_encode(call, &item);
+	if (error != HM_OK)
+		return error;
+	maps->items[maps->next] = item;
+	maps->next = (maps->next + 1) % HM_GEMM_MAPS;
+	*map_out = item.map;
+	return HM_OK;
+}
+
+static int
+call_maps(const struct hm_gemm_call *call, const struct humming_gemm_args *args,
+    struct hm_gemm_params *params)
+{
+	struct hm_gemm_map wanted;
+	int error = HM_OK;
+
+	if (call->driver->tensor_map == NULL) {
+		hm_errbuf_set(hm_gemm_errbuf(),
+		    "gemm: the driver has no tensor maps (CUDA 12 is needed)");
+		return HM_E_UNSUPPORTED;
+	}
+	memset(&wanted, 0, sizeof wanted);
+	wanted.rows = args->m;
+	wanted.box_rows = call->launch.tile_tokens;
+	wanted.address = params->a;
+	wanted.columns = call->k;
+	wanted.stride = args->lda;
+	error = call_map(call, &wanted, &params->a_map);
+	if (error != HM_OK)
+		return error;
+	wanted.address = params->c;
+	wanted.columns = call->n;
+	wanted.stride = args->ldc;
+	return call_map(call, &wanted, &params->c_map);
+}
+
+static int
+call_params(const struct hm_gemm_call *call,
+    const struct humming_gemm_args *args, struct hm_gemm_params *params)
+{
+	memset(params, 0, sizeof *params);
+	params->w = (uintptr_t)args->w;
+	params->a = (uintptr_t)args->a;
+	params->c = (uintptr_t)args->c;
+	params->rowmul = (uintptr_t)args->rowmul;
+	params->bias = (uintptr_t)args->bias;
+	params->m = args->m;
+	params->n = call->n;
+	params->k = call->k;
+	params->lda = args->lda;
+	params->ldc = args->ldc;
+	params->band = call->launch.band;
+	params->prefetch = call->launch.prefetch;
+	params->row_groups = call->launch.row_groups;
+	params->weight_policy = call->launch.weight_policy;
+	if (call->launch.tile_tokens == 0)
+		return HM_OK;
+	return call_maps(call, args, params);
+}
+
+int
+hm_gemm_call(const struct hm_gemm_call *call,
+    const struct humming_gemm_args *args, void *stream)
+{
+	struct hm_cuda_attribute attributes[2];
+	struct hm_cuda_launch launch;
+	struct hm_gemm_params params;
+	void *pointers[1] = {&params};
+	int error = call_params(call, args, &params);
+
+	if (error != HM_OK)
+		return error;
+	memset(attributes, 0, sizeof attributes);
+	memset(&launch, 0, sizeof launch);
+	launch.grid_x = call->launch.grid_x;
+	launch.grid_y = call->launch.grid_y != 0 ? call->launch.grid_y : 1;
+	launch.grid_z = 1;
+	launch.block_x = call->launch.block_threads;
+	launch.block_y = 1;
+	launch.block_z = 1;
+	launch.smem_bytes = call->launch.dynamic_smem_bytes;
+	launch.stream = stream;
+	launch.attributes = attributes;
+	if (call->launch.cluster_size > 1) {
+		attributes[launch.n_attributes].id = HM_CUDA_LAUNCH_CLUSTER;
+		attributes[launch.n_attributes].value.cluster.x =
+		    call->launch.cluster_size;
+		attributes[launch.n_attributes].value.cluster.y = 1;
+		attributes[launch.n_attributes].value.cluster.z = 1;
+		launch.n_attributes++;
+	}
+	if (call->launch.pdl != 0 && (args->flags & HUMMING_GEMM_NO_PDL) == 0) {
+		attributes[launch.n_attributes].id = HM_CUDA_LAUNCH_PDL;
+		attributes[launch.n_attributes].value.allowed = 1;
+		launch.n_attributes++;
+	}
+	return hm_driver_error(call->driver, "cuLaunchKernelEx",
+	    call->driver->launch(&launch, call->function, pointers, NULL),
+	    hm_gemm_errbuf());
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * humming/gemm.h - pack quantized weights, load kernels, run GEMMs on a stream.
+ *
+ *     C[M][N] = A[M][K] * W[N][K]^T + bias[N]
+ *
+ * A and C hold 16-bit floats, W is four-bit codes with scales. The usual order
+ * of calls:
+ *
+ *     humming_device_open            which GPU is this
+ *     humming_weight_pack            once per layer, on the CPU
+ *     humming_gemm_open              the layer's kernels, from hummingd
+ *     humming_gemm_launch            as often as wanted, any M
+ *
+ * Needs no CUDA to build: the driver (libcuda.so.1) is looked for at run time.
+ * Streams and device pointers are those of the CUDA driver and runtime APIs.
+ * The library works in the CUDA context that is current in the calling thread
+ * and makes none of its own, but for humming_device_make_current.
+ *
+ * Conventions are those of client.h: HUMMING_OK or a negative code, outputs
+ * untouched on failure, structs carry their size. Buffers are the caller's.
+ *
+ * All functions: since 0.1.
+ */
+#ifndef HUMMING_GEMM_H
+#define HUMMING_GEMM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <humming/client.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct humming_device; /* a GPU: any thread */
+struct humming_gemm;   /* kernels of one layer type: one thread at a time */
+
+/* Why the calling thread's last failing call of this header failed: one line,
+ * valid until its next failing call; "" before the first. Never NULL. */
+HUMMING_API const char *humming_gemm_last_error(void);
+
+/* ---- device ---- */
+
+/* The device of the context that is current in the calling thread. */
+#define HUMMING_DEVICE_CURRENT (-1)
+
+/* What is known of a GPU. */
+struct humming_device_info {
+	uint32_t struct_size;
+	uint32_t target_cc;     /* compute capability x 10: 90 */
+	uint32_t target_suffix; /* 'a' or 0, for kernel requests */
+	uint32_t sms;           /* multiprocessors */
+	uint32_t smem_bytes;    /* shared memory that one CTA may have */
+	uint32_t l2_bytes;
+	uint32_t driver_version; /* CUDA version of the driver: 13000 */
+	int32_t ordinal;
+	char name[64];
+};
+
+/**
+ * Find a GPU.
+ *
+ * ordinal     as for cuDeviceGet, or HUMMING_DEVICE_CURRENT
+ * device_out  the caller closes it, after everything opened on it
+ *
+ * Makes no context. Returns HUMMING_OK, UNAVAILABLE (no driver, no GPU, or no
+ * current context when asked for its device), INVALID (no such ordinal),
+ * UNSUPPORTED (older than compute capability 8.0, or a driver without
+ * cuLaunchKernelEx), NOMEM, INTERNAL. Any thread.
+ */
+HUMMING_API int humming_device_open(int32_t ordinal,
+    struct humming_device **device_out);
+
+/* NULL allowed. Gives back what humming_device_make_current retained. */
+HUMMING_API void humming_device_close(struct humming_device *device);
+
+/**
+ * For tools that have no context: retain the device's primary context (as the
+ * runtime API does) and make it current in the calling thread.
+ *
+ * Returns HUMMING_OK, NOMEM or INTERNAL.
+ */
+HUMMING_API int humming_device_make_current(struct humming_device *device);
+
+/* info->struct_size is set by the caller; fills what fits. Any thread. */
+HUMMING_API int humming_device_get_info(const struct humming_device *device,
+    struct humming_device_info *info);
+
+/* Set target_cc, target_suffix and sms of a request to this device's. */
+HUMMING_API int humming_device_request(const struct humming_device *device,
+    struct humming_kernel_request *request);
+
+/* ---- weights ---- */
+
+#define HUMMING_CODES_BYTES 0u /* uint8_t [n][k], one code each, 0..15 */
+#define HUMMING_CODES_INT32                                                    \
+	1u /* uint32_t [n][k / 8], k ascending from the
+                                * lowest four bits */
+
+/*
+ * A quantized matrix as checkpoints hold it, plain and row-major.
+ *
+ *     value[n][k] = (code[n][k] - z) * scales[n][k / group]
+ *     z = 8 without zero points, else zeros[n][k / group]
+ *
+ * With group 0 there is one scale per row, scales[n]. Rows of scales and zeros
+ * have ceil(k / group) elements. n and k are multiples of 8.
+ */
+struct humming_weight_source {
+	uint32_t struct_size; /* sizeof, set by humming_weight_source_init */
+	uint32_t n, k;        /* output and input features */
+	uint32_t w_type;      /* HUMMING_TYPE_UINT(4), the default */
+	uint32_t a_type;      /* HUMMING_TYPE_BF16 (the default) or F16: type of
+	                       * the activations the weights will meet */
+	uint32_t group;       /* 32, 64, 128, or 0 = one scale per row */
+	uint32_t zero;        /* HUMMING_ZERO_; none when group is 0 */
+	uint32_t code_layout; /* HUMMING_CODES_ */
+	uint32_t scale_type;  /* HUMMING_TYPE_BF16, F16 or F32; default a_type.
+	                       * Row scales are kept as float. Group scales
+	                       * are kept in a_type, relative to a power of
+	                       * two per row: exact when scale_type is a_type
+	                       * and the scales of a row span less than 2^14
+	                       * (f16; bf16: 2^126), else rounded once. */
+	uint32_t zero_type;   /* of HUMMING_ZERO_FLOAT: as scale_type; default
+	                       * a_type, in which they are kept. Integer zero
+	                       * points are uint8_t. */
+	const void *codes;
+	const void *scales;
+	const void *zeros; /* NULL without zero points */
+	const float *bias; /* [n] or NULL; only humming_gemm_reference and the
+	                     * bias_out of humming_weight_pack look at it */
+};
+
+/* Bytes of the buffers of a packed matrix. */
+struct humming_weight_sizes {
+	uint32_t struct_size;
+	uint32_t pack_layout;  /* version of the format */
+	uint64_t packed_bytes; /* codes, group scales and zero points */
+	uint64_t rowmul_bytes; /* float per row, n rounded up to 64 */
+	uint64_t bias_bytes;   /* the same */
+};
+
+/* Fill in the defaults; struct_size = sizeof *source at the caller. */
+HUMMING_API void humming_weight_source_init(
+    struct humming_weight_source *source, uint32_t struct_size);
+
+/**
+ * Sizes of the packed form; looks at n, k and the types only.
+ *
+ * sizes_out->struct_size is set by the caller. Returns HUMMING_OK, INVALID or
+ * UNSUPPORTED (a type or group that no kernel reads). Any thread.
+ */
+HUMMING_API int humming_weight_size(const struct humming_weight_source *source,
+    struct humming_weight_sizes *sizes_out);
+
+/**
+ * Pack for the kernels, on the CPU.
+ *
+ * packed_out  packed_bytes; copied to the GPU it must be 16-byte aligned
+ * rowmul_out  rowmul_bytes: the factor of each row
+ * bias_out    bias_bytes, or NULL; zeros where the source has no bias
+ *
+ * Returns HUMMING_OK, INVALID (a code above 15, a scale, zero point or bias
+ * that is not finite, a scale of 2^120 or more) or UNSUPPORTED. Any thread.
+ */
+HUMMING_API int humming_weight_pack(const struct humming_weight_source *source,
+    void *packed_out, float *rowmul_out, float *bias_out);
+
+/* What humming_weight_unpack fills in. */
+struct humming_weight_plain {
+	uint8_t *codes; /* [n][k] */
+	float
+	    *scales; /* [n][ceil(k / group)], or [n]: as the kernels see them */
+	float *zeros; /* the same shape; NULL without zero points */
+};
+
+/**
+ * The way back: what a packed matrix holds.
+ *
+ * source  n, k, types, group and zero say what packed is; its pointers are not
+ *         looked at
+ *
+ * Returns HUMMING_OK, INVALID or UNSUPPORTED. Any thread.
+ */
+HUMMING_API int humming_weight_unpack(
+    const struct humming_weight_source *source, const void *packed,
+    const float *rowmul, const struct humming_weight_plain *plain_out);
+
+/* Operands of humming_gemm_reference. */
+struct humming_gemm_reference_args {
+	uint32_t m;
+	uint32_t lda, ldc; /* elements */
+	const void *a;     /* [m][lda] of source->a_type */
+	double *c_out;     /* [m][ldc]; elements beyond n stay untouched */
+};
+
+/**
+ * The reference: C in double precision, from the plain codes and scales.
+ *
+ * Slow on purpose (m * n * k steps of plain C). Returns HUMMING_OK, INVALID or
+ * UNSUPPORTED. Any thread.
+ */
+HUMMING_API int humming_gemm_reference(
+    const struct humming_weight_source *source,
+    const struct humming_gemm_reference_args *args);
+
+/* ---- running ---- */
+
+/**
+ * Get and load the kernels for every M of one (types, n, k).
+ *
+ * device    of the context that is current in the calling thread
+ * client    asked for the kernels, in two round trips at most
+ * request   n and k must be set; m bounds the M that will be used (0 = none).
+ *           target and sms are filled in from the device where they are 0.
+ * gemm_out  the caller closes it while the same context is current
+ *
+ * A kernel that several gemms of a device share is loaded once per context.
+ * Returns HUMMING_OK, what humming_client_get_kernels returns, INVALID (no
+ * current context, or one of another device), VERSION (kernel ABI or pack
+ * layout of another release), UNSUPPORTED or CORRUPT (the driver refuses the
+ * image), NOMEM, INTERNAL.
+ */
+HUMMING_API int humming_gemm_open(struct humming_device *device,
+    struct humming_client *client, const struct humming_kernel_request *request,
+    struct humming_gemm **gemm_out);
+
+/**
+ * The same from kernels at hand.
+ *
+ * kernels   n_kernels of them, got for this n and k; the table over M is that
+ *           of the first. The gemm takes references of its own.
+ */
+HUMMING_API int humming_gemm_open_kernels(struct humming_device *device,
+    const struct humming_kernel_request *request,
+    struct humming_kernel *const *kernels, size_t n_kernels,
+    struct humming_gemm **gemm_out);
+
+/* NULL allowed. No launch of it may still be running. */
+HUMMING_API void humming_gemm_close(struct humming_gemm *gemm);
+
+/* Launch without programmatic dependent launch. Needed for the first launch
+ * after a kernel of the same stream wrote the packed weights, rowmul or bias:
+ * they are read before the preceding kernel has finished. */
+#define HUMMING_GEMM_NO_PDL 1u
+
+/* One GEMM. All pointers but `bias` are device memory of the current context
+ * and 16-byte aligned. */
+struct humming_gemm_args {
+	uint32_t struct_size; /* set by humming_gemm_args_init */
+	uint32_t m;           /* tokens; 0 = nothing to do */
+	uint32_t lda;         /* elements from one token of a to the next: a
+	                       * multiple of 8, >= k; default k */
+	uint32_t ldc;         /* the same of c, >= n; default n */
+	uint32_t flags;       /* HUMMING_GEMM_ */
+	const void *a;        /* [m][lda] of a_type */
+	const void *w;        /* packed_out of humming_weight_pack */
+	const float *rowmul;  /* rowmul_out */
+	const float *bias;    /* bias_out, or NULL = none */
+	void *c;              /* [m][ldc] of a_type */
+};
+
+HUMMING_API void humming_gemm_args_init(struct humming_gemm_args *args,
+    uint32_t struct_size);
+
+/**
+ * Enqueue one GEMM.
+ *
+ * stream  CUstream or cudaStream_t of the current context; NULL = the default
+ *         stream
+ *
+ * Neither allocates device memory nor waits; may be captured in a graph, which
+ * keeps the arguments but not what they point to. Returns HUMMING_OK, INVALID
+ * (a pointer is NULL or misaligned, a leading dimension too small or not a
+ * multiple of 8), UNSUPPORTED (no kernel was loaded for this m) or INTERNAL
+ * (the driver refused the launch).
+ */
+HUMMING_API int humming_gemm_launch(struct humming_gemm *gemm,
+    const struct humming_gemm_args *args, void *stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,415 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: Apache-2.0
+#
+# ctl.t - hummingctl as scripts and people use it: every command against a real
+# hummingd, every failure in exactly one line on stderr with its exit code.
+use strict;
+use warnings;
+use File::Temp qw(tempdir);
+use JSON::PP qw(decode_json);
+use POSIX ();
+use Test::More;
+use Time::HiRes qw(time sleep);
+
+my $bin = $ENV{HM_BIN_DIR} or plan skip_all => 'HM_BIN_DIR is not set';
+my $work = tempdir('hm-ctl-XXXXXX', TMPDIR => 1, CLEANUP => 1);
+my $socket = "$work/s";
+my $daemon = 0;
+
+# Nothing of the caller's: no socket, no folder, no timeout.
+delete @ENV{ grep { /^(HUMMING|XDG)_/ } keys %ENV };
+delete $ENV{NOTIFY_SOCKET};
+mkdir "$work/tmp"  or BAIL_OUT("mkdir: $!");
+mkdir "$work/home" or BAIL_OUT("mkdir: $!");
+$ENV{TMPDIR} = "$work/tmp";
+$ENV{HOME}   = "$work/home";
+
+sub slurp {
+    my ($path) = @_;
+    open my $handle, '<:raw', $path or return '';
+    local $/;
+    my $text = <$handle>;
+    return defined $text ? $text : '';
+}
+
+sub spew {
+    my ($path, $text) = @_;
+    open my $handle, '>:raw', $path or BAIL_OUT("$path: $!");
+    print {$handle} $text;
+    close $handle or BAIL_OUT("$path: $!");
+    return $path;
+}
+
+# Start a program with its output in files; gives the pid.
+sub start {
+    my ($out, $err, @command) = @_;
+    my $pid = fork;
+    BAIL_OUT("fork: $!") unless defined $pid;
+    return $pid if $pid;
+    open STDIN,  '<', '/dev/null' or POSIX::_exit(97);
+    open STDOUT, '>', $out        or POSIX::_exit(97);
+    open STDERR, '>', $err        or POSIX::_exit(97);
+    exec { $command[0] } @command or POSIX::_exit(97);
+}
+
+sub ctl_start {
+    my ($name, @arguments) = @_;
+    return start("$work/$name.out", "$work/$name.err", "$bin/hummingctl", @arguments);
+}
+
+sub finish {
+    my ($pid) = @_;
+    waitpid $pid, 0;
+    return $? & 127 ? "signal " . ($? & 127) : $? >> 8;
+}
+
+# (exit code, stdout, stderr) of one call.
+sub ctl {
+    my (@arguments) = @_;
+    my $code = finish(ctl_start('ctl', @arguments));
+    return ($code, slurp("$work/ctl.out"), slurp("$work/ctl.err"));
+}
+
+sub works {
+    my ($name, @arguments) = @_;
+    my ($code, $out, $err) = ctl(@arguments);
+    is("$code|$err", '0|', "$name: works, nothing on stderr");
+    return $out;
+}
+
+# One line, of the tool, with the exit code and what it must name.
+sub fails {
+    my ($code, $pattern, @arguments) = @_;
+    my ($got, $out, $err) = ctl(@arguments);
+    my $name = join ' ', map { length > 40 ? substr($_, 0, 40) . '...' : $_ } @arguments;
+    ok($got eq $code
+            && $err =~ /\Ahummingctl: [^\n]+\n\z/
+            && $err =~ $pattern
+            && ($code == 1 || $err =~ /--help/),
+        "fails with $code in one line: $name")
+        or diag("code $got, stderr: $err");
+    return $out;
+}
+
+sub start_daemon {
+    my (@options) = @_;
+    pipe my $read, my $write or BAIL_OUT("pipe: $!");
+    $daemon = fork;
+    BAIL_OUT("fork: $!") unless defined $daemon;
+    if (!$daemon) {
+        open STDERR, '>>', "$work/log" or POSIX::_exit(97);
+        POSIX::dup2(fileno $write, 3);
+        $ENV{HUMMING_READY_FD} = 3;
+        exec "$bin/hummingd", '-f', '--private', '--socket', $socket, '--store',
+            "$work/store", @options
+            or POSIX::_exit(97);
+    }
+    close $write;
+    my $ready = <$read>;
+    BAIL_OUT('hummingd did not start: ' . slurp("$work/log"))
+        unless defined $ready && $ready eq "ready\n";
+    return;
+}
+
+END {
+    if ($daemon) {
+        my $code = $?;
+        kill 'CONT', $daemon;
+        kill 'KILL', $daemon;
+        waitpid $daemon, 0;
+        $? = $code;
+    }
+}
+
+my $spec = 'w4a16,m=1,n=4096,k=4096';
+my @commands = qw(ping stop status stats get compile plan prewarm explain);
+my $model = spew("$work/model.json", <<'JSON');
+{ "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "hidden_size": 5120,
+  "intermediate_size": 25600, "num_attention_heads": 64, "num_key_value_heads": 8,
+  "head_dim": 128, "num_hidden_layers": 64, "vocab_size": 151936, "torch_dtype": "bfloat16" }
+JSON
+
+# --- help and wrong usage --------------------------------------------------
+
+my $help = works('--help', '--help');
+for my $command (@commands) {
+    like($help, qr/^  $command /m, "--help names $command");
+    like(works("$command --help", $command, '--help'), qr/^usage: hummingctl $command.*example/s,
+        "$command --help has an example");
+}
+unlike($help, qr/\b(bench|evict|doctor)\b/, '--help names only what there is');
+like(works('--version', '--version'), qr/\Ahummingctl \d+\.\d+\.\d+\n\z/, '--version');
+
+fails(2, qr/no command/);
+fails(2, qr/nonsense/, 'nonsense');
+fails(2, qr/bench/, 'bench', 'hit');
+fails(2, qr/--nonsense/, 'get', '--nonsense', $spec);
+fails(2, qr/-x/, 'get', '-x', $spec);
+fails(2, qr/--json/, 'stats', '--json=1');
+fails(2, qr/--arch.*value/, 'get', $spec, '--arch');
+fails(2, qr/SPEC/, 'get', '--arch', 'sm_90a');
+fails(2, qr/one SPEC/, 'get', $spec, $spec, '--arch', 'sm_90a');
+fails(2, qr/source file/, 'compile', '--arch', 'sm_90a');
+fails(2, qr/--model/, 'plan', '--arch', 'sm_90a');
+fails(2, qr/not both/, 'plan', $spec, '--model', $model, '--arch', 'sm_90a');
+fails(2, qr/--tp/, 'plan', '--model', $model, '--tp', 'x', '--arch', 'sm_90a');
+fails(2, qr/--tp/, 'plan', '--model', $model, '--tp', '0', '--arch', 'sm_90a');
+fails(2, qr/--jobs/, 'prewarm', '--jobs', '99999999999999999999', $spec);
+fails(2, qr/--timeout/, 'ping', '--timeout', 'soon');
+fails(2, qr/--timeout/, 'ping', '--timeout', '0');
+fails(2, qr/operand/, 'ping', 'extra');
+fails(2, qr/does not take --json/, 'ping', '--json');
+fails(2, qr/does not take -D/, 'get', $spec, '-DX');
+{
+    local $ENV{HUMMING_TIMEOUT} = 'soon';
+    fails(1, qr/HUMMING_TIMEOUT/, 'ping');
+}
+
+# --- plan: asks nobody -----------------------------------------------------
+
+my $plan = decode_json(
+    works('plan --json', 'plan', '--model', $model, '--quant', 'w4a16', '--arch', 'sm_90a', '--json'));
+ok(@$plan > 0 && @$plan <= 16, 'a dense model needs at most 16 kernels');
+is(join(',', sort keys %{ $plan->[0] }), 'arch,key,spec,uses', 'fields of a plan row');
+is(join(',', sort keys %{ $plan->[0]{uses}[0] }), 'k,layer,m_hi,m_lo,n', 'fields of a use');
+my %covered;
+for my $row (@$plan) {
+    like($row->{key}, qr/\A[0-9a-f]{64}\z/, 'key of ' . $row->{spec});
+    push @{ $covered{"$_->{layer} $_->{n}x$_->{k}"} }, [ $_->{m_lo}, $_->{m_hi} ]
+        for @{ $row->{uses} };
+}
+is(join(' ', sort keys %covered),
+    'down_proj 5120x25600 gate_up_proj 51200x5120 o_proj 5120x8192 qkv_proj 10240x5120',
+    'every linear layer of the model, fused');
+for my $layer (sort keys %covered) {
+    my $next = 1;
+    for my $range (sort { $a->[0] <=> $b->[0] } @{ $covered{$layer} }) {
+        last if $range->[0] != $next;
+        $next = $range->[1] + 1;
+    }
+    is($next, 8193, "$layer: every M from 1 to 8192, once");
+}
+mkdir "$work/folder" or BAIL_OUT("mkdir: $!");
+spew("$work/folder/config.json", slurp($model));
+is_deeply(
+    decode_json(
+        works('plan of a folder', '--json', '--arch=sm_90a', 'plan', '--quant', 'w4a16', '--model',
+            "$work/folder")),
+    $plan, 'options before the command, and a folder instead of its file'
+);
+my $table = works('plan', 'plan', $spec, '--arch', 'sm_80');
+like($table, qr/\Akey +arch +M +spec +layers\n\S+ +sm_80 /, 'plan as a table');
+{
+    local $ENV{POSIXLY_CORRECT} = 1;
+    is(works('plan with POSIXLY_CORRECT', 'plan', $spec, '--arch', 'sm_80'),
+        $table, 'options may still stand last');
+}
+
+{
+    my $pid = start('/dev/full', "$work/full.err", "$bin/hummingctl", 'plan', $spec, '--arch', 'sm_80');
+    is(finish($pid), 1, 'output that cannot be written is a failure');
+    like(slurp("$work/full.err"), qr/\Ahummingctl: [^\n]*stdout[^\n]*\n\z/, '... said in one line');
+}
+
+fails(1, qr/broken\.json/, 'plan', '--arch', 'sm_90a', '--model',
+    spew("$work/broken.json", "not json\n"));
+fails(1, qr/nowhere/, 'plan', '--arch', 'sm_90a', '--model', "$work/nowhere");
+fails(1, qr/w9a9/, 'plan', '--arch', 'sm_90a', '--model', $model, '--quant', 'w9a9');
+fails(1, qr/quant/, 'plan', '--arch', 'sm_90a', '--model', $model);
+fails(1, qr/e4m3/, 'plan', 'w=u6,a=e4m3,group=128', '--arch', 'sm_90a');
+fails(1, qr/pentium/, 'plan', $spec, '--arch', 'pentium');
+
+# --- nobody there ----------------------------------------------------------
+
+fails(1, qr{\Q$socket\E: No such file}, $_, '--socket', $socket) for qw(ping stop status stats);
+fails(1, qr/\Q$socket\E/, 'get', $spec, '--arch', 'sm_90a', '--socket', $socket);
+fails(1, qr/\Q$socket\E/, 'explain', $spec, '--arch', 'sm_90a', '--socket', $socket);
+fails(1, qr/longer/, 'ping', '--socket', '/' . 'x' x 200);
+fails(1, qr/passwd/, 'ping', '--socket', '/etc/passwd');
+
+# --- a daemon --------------------------------------------------------------
+
+start_daemon();
+$ENV{HUMMING_SOCKET} = $socket;
+like(works('ping', 'ping'), qr/\Ahummingd \S+ at \Q$socket\E answered in \d+ us\n\z/, 'ping');
+my $status = decode_json(works('status --json', 'status', '--json'));
+is($status->{pid}, $daemon, 'status is of this daemon');
+like(works('status', 'status'), qr/^version +\S+\n/, 'status as text');
+my $stats = decode_json(works('stats --json', 'stats', '--json'));
+is(join(',', grep { !exists $stats->{$_} } qw(hits builds build_failures joined busy corrupt
+            evicted bytes entries rss_bytes latency_us)),
+    '', 'stats has the fields of the contract');
+like(works('stats', 'stats'), qr/^builds +0$/m, 'stats as text');
+{
+    my $pid = ctl_start('watch', 'stats', '--watch', '--json');
+    my $end = time + 20;
+    sleep 0.1 while time < $end && (() = slurp("$work/watch.out") =~ /\n/g) < 2;
+    kill 'TERM', $pid;
+    is(finish($pid), 'signal 15', 'stats --watch runs until it is ended');
+    my @lines = split /\n/, slurp("$work/watch.out");
+    ok(@lines >= 2 && eval { decode_json($_) for @lines; 1 }, '... one object a line');
+}
+fails(1, qr/e4m3/, 'get', 'w=u6,a=e4m3,group=128', '--arch', 'sm_90a');
+fails(1, qr/w=u8|w8a16/, 'get', 'w8a16', '--arch', 'sm_90a');
+fails(1, qr/sm_10\b/, 'get', $spec, '--arch', 'sm_10');
+fails(1, qr/twice/, 'get', 'w4a16,m=1,m=2', '--arch', 'sm_90a');
+fails(1, qr/no-such-file/, 'compile', "$work/no-such-file.cu", '--arch', 'sm_90a');
+fails(1, qr/empty/, 'compile', spew("$work/empty.cu", ''), '--arch', 'sm_90a');
+
+# --- a daemon that does not answer -----------------------------------------
+
+kill 'STOP', $daemon;
+for my $arguments (['ping'], [ 'stats', '--json' ], [ 'get', $spec, '--arch', 'sm_90a' ]) {
+    my $begin = time;
+    fails(1, qr/deadline|accepts/, @$arguments, '--timeout', '0.4');
+    ok(time - $begin < 3, '... in time');
+}
+{
+    local $ENV{HUMMING_TIMEOUT} = '0.3';
+    fails(1, qr/deadline|accepts/, 'ping');
+}
+kill 'CONT', $daemon;
+
+SKIP: {
+    my $end = time + 60;
+    sleep 0.1
+        while time < $end
+        && decode_json((ctl('status', '--json'))[1])->{readiness} eq 'starting';
+    skip 'no compiler on this machine', 1
+        if decode_json((ctl('status', '--json'))[1])->{readiness} ne 'ready';
+    subtest 'with a compiler' => \&with_compiler;
+}
+
+sub with_compiler {
+    my @fields = sort qw(key spec arch tier bytes entry registers spill_bytes smem_bytes
+        compile_ms wait_us compiler);
+    my $built = decode_json(works('get --json', 'get', $spec, '--arch', 'sm_90a', '--json'));
+    is(join(',', sort keys %$built), join(',', @fields), 'exactly the fields of the contract');
+    is($built->{tier}, 'built', 'the first is built');
+    is($built->{arch}, 'sm_90a', 'for the target');
+    is($built->{spec}, 'w=u4,group=128,m=1,n=4096,k=4096', 'under its canonical spec');
+    my $hot = decode_json(
+        works('get again', '--json', 'get', '-o', "$work/k.cubin", $spec, '--arch=sm_90a'));
+    is($hot->{tier}, 'hot', 'the second is hot');
+    is($hot->{$_}, $built->{$_}, "the same $_") for qw(key bytes entry compile_ms compiler);
+    is(-s "$work/k.cubin", $hot->{bytes}, '-o writes the cubin');
+    is(substr(slurp("$work/k.cubin"), 0, 4), "\x7fELF", '... which is an ELF file');
+    is(join(',', glob "$work/k.cubin?*"), '', '... and leaves nothing else');
+    works('-o to a device', 'get', $spec, '--arch', 'sm_90a', '-o', '/dev/null');
+    ok(-c '/dev/null', '/dev/null is still a device');
+    fails(1, qr{/no/such}, 'get', $spec, '--arch', 'sm_90a', '-o', '/no/such/folder/k');
+    like(works('get', 'get', $spec, '--arch', 'sm_90a'), qr/\A[^\n]*hot[^\n]*\n\z/,
+        'a readable line');
+
+    spew("$work/bad.cu", "__global__ void f(int *x) { *x = y; }\n");
+    my $log = fails(1, qr/"y" is undefined/, 'compile', "$work/bad.cu", '--arch', 'sm_90a');
+    like($log, qr/"y" is undefined.*\n.*\n/, 'the whole log on stdout');
+    $log = decode_json(
+        fails(1, qr/"y" is undefined/, 'compile', "$work/bad.cu", '--arch', 'sm_90a', '--json'));
+    like($log->{log}, qr/"y" is undefined/, '... in log with --json');
+    spew("$work/good.cu", "extern \"C\" __global__ void f(int *x) { *x = N + M; }\n");
+    my $source = decode_json(
+        works('compile', 'compile', "$work/good.cu", '-DN=4', '-D', 'M=1', '--arch', 'sm_80',
+            '--json', '-o', "$work/f.cubin"));
+    is($source->{entry}, 'f', 'the entry of the source');
+    is(join(',', sort keys %$source), join(',', sort @fields, 'log'), 'fields of compile --json');
+    is(-s "$work/f.cubin", $source->{bytes}, '-o writes it');
+    fails(1, qr/sm_77|77/, 'compile', "$work/good.cu", '-DN=4', '-DM=1', '--arch', 'sm_77');
+
+    my @want = ('w4a16,n=4096,k=4096', '--max-m', 8);
+    my $rows = decode_json(
+        works('prewarm', 'prewarm', @want, '--arch', 'sm_80,sm_90a', '--jobs', 2, '--json'));
+    my $expected =
+        decode_json(works('plan', 'plan', @want, '--arch', 'sm_80,sm_90a', '--json'));
+    is(join(',', sort map { $_->{key} } @$rows), join(',', sort map { $_->{key} } @$expected),
+        'prewarm builds exactly what plan lists');
+    for my $row (@$expected) {
+        my $got = decode_json(
+            works('get of a row', 'get', $row->{spec}, '--arch', $row->{arch}, '--json'));
+        is($got->{key}, $row->{key}, "spec of the row leads to its key: $row->{spec}");
+        like($got->{tier}, qr/\A(hot|store)\z/, '... which is there');
+    }
+    like(works('prewarm again', 'prewarm', @want, '--arch', 'sm_80'),
+        qr/^1\/\d+ hot sm_80 .*^\d+ kernels ready, 0 of them built/ms, 'lines and totals');
+    SKIP: {
+        skip 'no script(1) to make a terminal', 1 unless -x '/usr/bin/script';
+        my $pid = start("$work/bar.out", "$work/bar.err", '/usr/bin/script', '-qec',
+            "$bin/hummingctl prewarm $spec --arch sm_90a", '/dev/null');
+        finish($pid);
+        like(slurp("$work/bar.out"), qr/\[#{30}\] (\d)\/\1 /, 'a bar on a terminal');
+    }
+    my $all = decode_json(works('get of a model', 'get', '--arch', 'sm_80', '--max-m', 1,
+            '--model', $model, '--quant', 'w4a16', '--json'));
+    is(ref $all, 'ARRAY', 'all kernels of a model in one call');
+
+    my $explained = decode_json(
+        works('explain', 'explain', $spec, '--arch', 'sm_90a', '--json'));
+    ok($explained->{stored} && !@{ $explained->{differences} }, 'explain: stored, no difference');
+    like(works('explain', 'explain', 'w4a16,group=64,m=1,n=4096,k=4096', '--arch', 'sm_90a'),
+        qr/not stored; the nearest is [0-9a-f]{64}.*^HM_GROUP +64 +128$/ms,
+        'explain names the field that differs');
+
+    # Killed while a client waits: it comes back to the next daemon.
+    my $pid = ctl_start('kill', 'get', 'w4a16,m=4096,n=4096,k=4096', '--arch', 'sm_90a', '--json');
+    my $end = time + 20;
+    sleep 0.01
+        while time < $end
+        && decode_json((ctl('status', '--json'))[1])->{workers}{building} == 0;
+    kill 'KILL', $daemon;
+    waitpid $daemon, 0;
+    start_daemon();
+    is(finish($pid), 0, 'a client whose daemon was killed still gets its kernel');
+    is(slurp("$work/kill.err"), '', '... without a word');
+    is(decode_json(works('get', 'get', $spec, '--arch', 'sm_90a', '--json'))->{tier}, 'store',
+        'after a restart: from the store');
+    return;
+}
+
+# --- stop ------------------------------------------------------------------
+
+works('stop', 'stop');
+waitpid $daemon, 0;
+is($? >> 8, 0, 'the daemon left in order');
+$daemon = 0;
+fails(1, qr/\Q$socket\E/, 'ping');
+delete $ENV{HUMMING_SOCKET};
+
+# --- autostart -------------------------------------------------------------
+
+SKIP: {
+    skip 'a hummingd of this node is there', 1 if -e '/run/hummingd/hummingd.sock';
+    subtest 'autostart' => \&autostart;
+}
+
+sub autostart {
+    my $folder = "$work/tmp/humming-$>";
+    fails(1, qr/no hummingd/, $_) for qw(ping status stats stop);
+    ok(!-e $folder, 'these start nothing');
+    my @pids = map {
+        ctl_start("auto$_", 'get', $spec, '--arch', 'sm_90a', '--json', '--timeout', 60)
+    } 1 .. 6;
+    my @codes = map { finish($_) } @pids;
+    my @errors = map { slurp("$work/auto$_.err") } 1 .. 6;
+    my $pid = eval { decode_json((ctl('status', '--json'))[1])->{pid} };
+    ok($pid, 'a private daemon runs') or diag(@errors);
+    is(() = slurp("$folder/hummingd.log") =~ /listening/g, 1, '... and only one was started');
+    is((stat $folder)[2] & 07777, 0700, '... in a folder of our own');
+    my $readiness = decode_json((ctl('status', '--json'))[1])->{readiness};
+    if ($readiness eq 'ready') {
+        is(join(' ', @codes), '0 0 0 0 0 0', 'all callers got their kernel') or diag(@errors);
+        is(decode_json((ctl('stats', '--json'))[1])->{builds}, 1, '... from one build');
+    }
+    works('stop', 'stop');
+    # Its parent has long left: where nobody reaps orphans it stays a zombie.
+    my $end = time + 5;
+    sleep 0.02 while $pid && time < $end && slurp("/proc/$pid/stat") =~ /\) [^ZX]/;
+    ok(slurp("/proc/$pid/stat") !~ /\) [^ZX]/, 'it is gone') if $pid;
+
+    # A folder that others may write is not believed.
+    chmod 0777, $folder;
+    fails(1, qr/only this user/, 'get', $spec, '--arch', 'sm_90a');
+    chmod 0700, $folder;
+    return;
+}
+
+done_testing();

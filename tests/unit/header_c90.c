@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * header_c90.c - the public headers alone, in the oldest C that may use them;
+ * compiled, never run.
+ */
+#include <humming/client.h>
+
+#include <humming/gemm.h>
+
+int header_c90(void);
+
+int
+header_c90(void)
+{
+	struct humming_kernel_request request;
+
+	humming_kernel_request_init(&request, sizeof request);
+	request.w_type = HUMMING_TYPE_UINT(4);
+	request.c_type = HUMMING_TYPE_BF16;
+	return request.target_cc == 0 ? HUMMING_OK : HUMMING_E_INVALID;
+}
