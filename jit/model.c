@@ -579,7 +579,7 @@ hm_model_load(const char *path, const struct hm_model_options *options,
 		(void)snprintf(inside, sizeof(inside), "%s/config.json", path);
 		path = inside;
 	}
-	/* Not blocking: a FIFO without a writer must be an error, not a hang. */
+	/* Not blocking: a FIFO without a writer is an error, not a hang. */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd == -1)
 		goto out;

@@ -56,9 +56,9 @@ my %may = (
 );
 my (@layer, @foreign);
 my %owner = (
-    qr{^lmdb\.h$}       => [qr{^cache/store_lmdb\.c$}],
+    qr{^lmdb\.h$}       => [qr{^cache/store_lmdb}],
     qr{^event2?/}       => [qr{^daemon/}],
-    qr{pb-c\.h$}        => [qr{^proto/codec}],
+    qr{pb-c\.h$}        => [qr{^proto/(codec|wire)}],
     qr{^jansson\.h$}    => [qr{^jit/model}, qr{^daemon/}, qr{^client/ctl}],
     qr{^ini\.h$}        => [qr{^daemon/config\.c$}],
     qr{^(cuda|nvrtc)\.h$} => [qr{^tests/gpu/}],

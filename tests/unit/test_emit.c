@@ -130,7 +130,7 @@ test_emit_config__small_buffer_fails_untouched(void **state)
 	assert_string_equal(again, text);
 }
 
-/* Fields that the family does not read must not reach the text (nor the key). */
+/* Fields that the family does not read must reach neither text nor key. */
 static void
 test_emit_config__foreign_fields_are_ignored(void **state)
 {

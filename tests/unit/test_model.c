@@ -166,7 +166,7 @@ test_model__gpt_oss_attention_stays_wide(void **state)
 }
 
 static void
-test_model__quant_settles_activations_only_of_a_quantized_model(void **state)
+test_model__quant_settles_only_activations_when_quantized(void **state)
 {
 	struct hm_model model = load("gpt-oss-120b.json", "mxfp4a8", 1, 1);
 	char text[256];
@@ -492,7 +492,7 @@ main(void)
 		test_model__deepseek_v4_has_fp4_experts_and_grouped_output),
 	    cmocka_unit_test(test_model__gpt_oss_attention_stays_wide),
 	    cmocka_unit_test(
-		test_model__quant_settles_activations_only_of_a_quantized_model),
+		test_model__quant_settles_only_activations_when_quantized),
 	    cmocka_unit_test(
 		test_model__quant_by_class_overrides_the_checkpoint),
 	    cmocka_unit_test(test_model__checkpoint_formats_become_specs),
