@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gemm_check.c - are the kernels right on the GPU of this machine?
+ *
+ *     gemm_check [--seconds S] [--compile-only] [SECTION...]
+ *
+ * TAP on stdout. Sections (default: all, in this order):
+ *
+ *     reference  the GPU's double-precision reference against the CPU's
+ *     cases      the W4A16 rows of CASES.md
+ *     plan       every format, odd shapes, every M: what the plan chooses
+ *     tiles      every member of the family at the edges of its tile, with
+ *                every kind of launch argument
+ *     exact      integer problems, bit for bit
+ *     repeat     20 runs, the same bits
+ *     chain      dependent GEMMs in a captured graph, with PDL
+ *     generic    kernel G built for plain sm_90
+ *     ptx        kernel G built as compute_80 PTX, finished by the driver
+ *     large      8192 x 8192 and a layer of Qwen3-32B
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels.h"
+#include "sections.h"
+#include "session.h"
+
+static const struct section {
+	const char *name;
+	void (*function)(struct session *session);
+} sections[] = {
+    {"reference", section_reference},
+    {"cases", section_cases},
+    {"plan", section_plan},
+    {"tiles", section_tiles},
+    {"exact", section_exact},
+    {"repeat", section_repeat},
+    {"chain", section_chain},
+    {"generic", section_generic},
+    {"ptx", section_ptx},
+    {"large", section_large},
+};
+
+struct arguments {
+	double seconds;
+	bool compile_only;
+	bool chosen[COUNT(sections)];
+};
+
+static bool
+arguments_choose(struct arguments *arguments, const char *name)
+{
+	for (size_t i = 0; i < COUNT(sections); i++) {
+		if (strcmp(name, sections[i].name) != 0)
+			continue;
+		arguments->chosen[i] = true;
+		return true;
+	}
+	return false;
+}
+
+static bool
+arguments_read(struct arguments *arguments, int argc, char **argv)
+{
+	bool any = false;
+
+	memset(arguments, 0, sizeof *arguments);
+	arguments->seconds = 3600;
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--compile-only") == 0)
+			arguments->compile_only = true;
+		else if (strcmp(argv[i], "--seconds") == 0 && i + 1 < argc)
+			arguments->seconds = strtod(argv[++i], NULL);
+		else if (arguments_choose(arguments, argv[i]))
+			any = true;
+		else
+			return false;
+	}
+	for (size_t i = 0; !any && i < COUNT(sections); i++)
+		arguments->chosen[i] = true;
+	return true;
+}
+
+/* Kernels whose build is not clean: spills, or a broken wgmma pipeline. */
+static void
+print_warnings(void)
+{
+	char text[128];
+
+	for (size_t i = 0; i < kernels_count(); i++) {
+		const struct kernel *kernel = kernels_at(i);
+
+		if (kernel->report.warning[0] == '\0')
+			continue;
+		kernels_describe(&kernel->config, text, sizeof text);
+		printf("# warning: %s %s: %s\n", text, kernel->target,
+		    kernel->report.warning);
+	}
+}
+
+int
+main(int argc, char **argv)
+{
+	struct arguments arguments;
+	struct session session;
+	uint32_t n_failed = 0;
+
+	if (!arguments_read(&arguments, argc, argv)) {
+		fprintf(stderr,
+		    "gemm_check: usage: gemm_check [--seconds S] "
+		    "[--compile-only] [reference|cases|plan|tiles|exact|"
+		    "repeat|chain|generic|ptx|large]...\n");
+		return 2;
+	}
+	if (!session_open(&session, arguments.compile_only, arguments.seconds))
+		return 0;
+	session.wanting = true;
+	for (size_t i = 0; i < COUNT(sections); i++)
+		if (arguments.chosen[i])
+			sections[i].function(&session);
+	session.wanting = false;
+	n_failed = kernels_build(session.driver, session.info.smem_bytes);
+	print_warnings();
+	session_result(&session, n_failed == 0, "every kernel compiles");
+	for (size_t i = 0; !arguments.compile_only && i < COUNT(sections); i++)
+		if (arguments.chosen[i])
+			sections[i].function(&session);
+	session_end(&session);
+}

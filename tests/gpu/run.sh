@@ -1,0 +1,85 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# run.sh - build the GPU tests and run them, with a summary at the end.
+#
+#     sh tests/gpu/run.sh [--build DIR] [--out DIR] [--seconds S] [PART...]
+#
+# Parts (default: check bench):
+#   check        gemm_check, everything; or check=SECTION[,SECTION...]
+#   bench        N=K=8192, M=1..8192, paused 150 ms, cuBLAS beside it
+#   shapes       other shapes of the benchmark set
+#   sanitize     gemm_check cases under compute-sanitizer memcheck
+# Needs CUDA 13 and cmake, none of the daemon's libraries. Exit 0: all is right.
+set -u
+
+here=$(cd "$(dirname "$0")" && pwd)
+build=${TMPDIR:-/tmp}/hummingd-gpu-tests
+out=
+seconds=240
+parts=
+while [ $# -gt 0 ]; do
+	case $1 in
+	--build) build=$2; shift ;;
+	--out) out=$2; shift ;;
+	--seconds) seconds=$2; shift ;;
+	check | check=* | bench | shapes | sanitize) parts="$parts $1" ;;
+	*)
+		echo "run.sh: unknown argument '$1', see the head of the file" >&2
+		exit 2
+		;;
+	esac
+	shift
+done
+[ -n "$parts" ] || parts="check bench"
+[ -n "$out" ] || out=$build/out
+mkdir -p "$build" "$out" || exit 1
+PATH=$PATH:/usr/local/cuda/bin
+
+begin=$(date +%s)
+if ! (cmake -S "$here" -B "$build" &&
+	cmake --build "$build" -j "$(nproc)") >"$out/build.log" 2>&1; then
+	tail -n 30 "$out/build.log" >&2
+	echo "run.sh: the build failed" >&2
+	exit 1
+fi
+echo "run.sh: built in $(($(date +%s) - begin)) s"
+
+failed=0
+# run NAME COMMAND...: with a hard limit, kept in NAME.txt, shown but for "ok".
+run() {
+	name=$1
+	shift
+	begin=$(date +%s)
+	timeout $((seconds + 60)) "$@" >"$out/$name.txt" 2>&1
+	status=$?
+	grep -v '^ok ' "$out/$name.txt" | tail -n 60
+	echo "run.sh: $name: $(grep -c '^ok ' "$out/$name.txt") ok," \
+		"$(grep -c '^not ok ' "$out/$name.txt") not ok," \
+		"exit $status, $(($(date +%s) - begin)) s"
+	[ $status -eq 0 ] || failed=1
+}
+
+bench="$build/gemm_bench --seconds $seconds"
+for part in $parts; do
+	case $part in
+	check) run check "$build/gemm_check" --seconds "$seconds" ;;
+	check=*)
+		sections=$(echo "${part#check=}" | tr , ' ')
+		run "check-$(echo "$sections" | tr ' ' -)" \
+			"$build/gemm_check" --seconds "$seconds" $sections
+		;;
+	bench) run bench $bench --pause 150 --cublas ;;
+	shapes)
+		for shape in 4096x8192 32768x1024 1024x4096 10240x5120 \
+			5120x8192 51200x5120 5120x25600; do
+			run "bench-$shape" $bench --shape $shape --pause 150 \
+				--m 1,4,8,16,64,256,1024
+		done
+		;;
+	sanitize)
+		run sanitize compute-sanitizer --tool memcheck \
+			"$build/gemm_check" --seconds "$seconds" cases
+		;;
+	esac
+done
+exit $failed

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * session.c - GPU, plans, TAP.
+ */
+#include "session.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "jit/spec.h"
+
+#define SESSION_DEFAULT_SMS 132u
+#define SESSION_HOPPER      90u
+
+static bool
+session_open_gpu(struct session *session)
+{
+	int error = humming_device_open(0, &session->device);
+	size_t available = 0;
+
+	if (error != HUMMING_OK) {
+		printf("1..0 # SKIP no GPU: %s\n", humming_gemm_last_error());
+		return false;
+	}
+	session->info.struct_size = sizeof session->info;
+	(void)humming_device_get_info(session->device, &session->info);
+	if (session->info.target_cc != SESSION_HOPPER) {
+		printf("1..0 # SKIP %s: these programs are built for sm_90\n",
+		    session->info.name);
+		return false;
+	}
+	ops_open(); /* the runtime's context, which the driver then uses */
+	session->stream = ops_stream();
+	available = ops_free_bytes();
+	printf("# %s, %u SMs, driver %u, %.1f GB free\n", session->info.name,
+	    session->info.sms, session->info.driver_version,
+	    1e-9 * (double)available);
+	return true;
+}
+
+bool
+session_open(struct session *session, bool compile_only, double seconds)
+{
+	struct hm_errbuf errbuf = {""};
+
+	memset(session, 0, sizeof *session);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	session->end_s = kernels_seconds() + seconds;
+	session->info.sms = SESSION_DEFAULT_SMS;
+	session->info.target_cc = SESSION_HOPPER;
+	session->info.target_suffix = 'a';
+	if (!compile_only) {
+		if (hm_driver_get(&session->driver, &errbuf) != HM_OK) {
+			printf("1..0 # SKIP no GPU: %s\n", errbuf.text);
+			return false;
+		}
+		if (!session_open_gpu(session))
+			return false;
+	}
+	session->target.cc = session->info.target_cc;
+	session->target.suffix = session->info.target_suffix;
+	if (kernels_open(&errbuf) != HM_OK) {
+		printf("1..0 # SKIP %s\n", errbuf.text);
+		return false;
+	}
+	return true;
+}
+
+void
+session_end(struct session *session)
+{
+	printf("1..%u\n# %u tests, %u failed, %u skipped\n", session->n_tests,
+	    session->n_tests, session->n_failed, session->n_skipped);
+	fflush(stdout);
+	_exit(session->n_failed != 0); /* see kernels.c */
+}
+
+void
+session_result(struct session *session, bool ok, const char *name)
+{
+	session->n_tests++;
+	if (!ok)
+		session->n_failed++;
+	printf("%sok %u - %s\n", ok ? "" : "not ", session->n_tests, name);
+}
+
+void
+session_skip(struct session *session, const char *name, const char *why)
+{
+	session->n_tests++;
+	session->n_skipped++;
+	printf("ok %u - %s # SKIP %s\n", session->n_tests, name, why);
+}
+
+bool
+session_is_late(const struct session *session)
+{
+	return kernels_seconds() > session->end_s;
+}
+
+static void
+session_spec_text(const struct problem_spec *spec, char *text, size_t size)
+{
+	static const char *const zeros[] = {"", ",zp=int", ",zp=float"};
+	char scale[32] = "scale=channel";
+
+	if (spec->group != 0)
+		snprintf(scale, sizeof scale, "group=%u", spec->group);
+	snprintf(text, size, "gemm,a=%s,w=u4,%s%s,n=%u,k=%u",
+	    spec->act == HM_CONFIG_ACT_F16 ? "f16" : "bf16", scale,
+	    zeros[spec->zero % 3], spec->n, spec->k);
+}
+
+bool
+session_plan(const struct session *session, const struct problem_spec *spec,
+    const struct hm_target *target, struct hm_plan *plan_out)
+{
+	struct hm_errbuf errbuf = {""};
+	struct hm_request request;
+	char text[256];
+	int error = HM_OK;
+
+	session_spec_text(spec, text, sizeof text);
+	error = hm_spec_parse(text, &request, &errbuf);
+	if (error == HM_OK) {
+		request.target = *target;
+		request.sms = session->info.sms;
+		error = hm_plan_compute(&request, plan_out, &errbuf);
+	}
+	if (error != HM_OK)
+		printf("# no plan for %s: %s\n", text, errbuf.text);
+	return error == HM_OK;
+}
+
+void
+session_describe(const struct problem_spec *spec, char *text, size_t size)
+{
+	static const char *const zeros[] = {"", " zp=int", " zp=float"};
+	char group[16] = "channel";
+
+	if (spec->group != 0)
+		snprintf(group, sizeof group, "g%u", spec->group);
+	snprintf(text, size, "%s %s%s %ux%u",
+	    spec->act == HM_CONFIG_ACT_F16 ? "f16" : "bf16", group,
+	    zeros[spec->zero % 3], spec->n, spec->k);
+}
