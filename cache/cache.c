@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cache.c - the face and the policy: hot, then what waits to be written, then
+ * the store.
+ *
+ * The hot tier and the counters are the loop thread's alone; the store and the
+ * writer lock for themselves. A failing store never fails a lookup or a put:
+ * without it a key is a miss and a build is not kept.
+ */
+#include "cache/cache.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache/entry.h"
+#include "cache/hot.h"
+#include "cache/store_lmdb.h"
+#include "cache/writer.h"
+
+struct hm_cache {
+	struct hm_hot *hot;
+	struct hm_store *store;   /* NULL: hot tier only */
+	struct hm_writer *writer; /* NULL with it */
+	uint64_t hits_hot;
+	uint64_t hits_store;
+	uint64_t misses;
+	uint64_t corrupt;
+};
+
+int
+hm_cache_open(const struct hm_cache_options *options,
+    struct hm_cache **cache_out, struct hm_errbuf *errbuf)
+{
+	struct hm_cache *cache;
+	int error;
+
+	cache = calloc(1, sizeof(*cache));
+	if (cache == NULL) {
+		hm_errbuf_set(errbuf, "cache: out of memory");
+		return HM_E_NOMEM;
+	}
+	error = hm_hot_new(options->hot_bytes, &cache->hot);
+	if (error != HM_OK)
+		hm_errbuf_set(errbuf, "cache: out of memory");
+	if (error == HM_OK && options->directory != NULL)
+		error = hm_store_open(options->directory, options->cap_bytes,
+		    &cache->store, errbuf);
+	if (error == HM_OK && cache->store != NULL) {
+		error = hm_writer_new(cache->store, &cache->writer);
+		if (error != HM_OK)
+			hm_errbuf_set(errbuf,
+			    "store %s: cannot start its writer",
+			    options->directory);
+	}
+	if (error != HM_OK) {
+		hm_cache_close(cache);
+		return error;
+	}
+	*cache_out = cache;
+	return HM_OK;
+}
+
+void
+hm_cache_close(struct hm_cache *cache)
+{
+	if (cache == NULL)
+		return;
+	hm_writer_free(cache->writer);
+	hm_store_close(cache->store);
+	hm_hot_free(cache->hot);
+	free(cache);
+}
+
+static uint64_t
+cache_epoch(struct hm_cache *cache)
+{
+	return cache->writer != NULL ? hm_writer_epoch(cache->writer) : 1;
+}
+
+/* Not in the hot tier. HM_E_UNAVAILABLE: nowhere. */
+static int
+cache_find_below(struct hm_cache *cache, const struct hm_digest *key,
+    struct hm_entry **entry_out, enum hm_cache_tier *tier_out)
+{
+	struct hm_entry *entry;
+	int error;
+
+	if (cache->store == NULL)
+		return HM_E_UNAVAILABLE;
+	/* First, as it is newer than what the store may have. */
+	entry = hm_writer_find(cache->writer, key);
+	if (entry != NULL) {
+		*entry_out = entry;
+		*tier_out = HM_CACHE_HOT;
+		return HM_OK;
+	}
+	error = hm_store_find(cache->store, key, entry_out);
+	if (error == HM_OK)
+		*tier_out = HM_CACHE_STORE;
+	if (error == HM_E_CORRUPT) {
+		cache->corrupt++;
+		hm_writer_discard(cache->writer, key);
+		error = HM_E_UNAVAILABLE;
+	}
+	return error;
+}
+
+int
+hm_cache_get(struct hm_cache *cache, const struct hm_digest *key,
+    const void *record, size_t n_record, struct hm_entry **entry_out,
+    enum hm_cache_tier *tier_out)
+{
+	enum hm_cache_tier tier = HM_CACHE_HOT;
+	uint64_t epoch = cache_epoch(cache);
+	struct hm_entry *entry;
+	bool is_first = false;
+	int error;
+
+	entry = hm_hot_find(cache->hot, key, epoch, &is_first);
+	if (entry != NULL) {
+		(void)hm_entry_ref(entry);
+	} else {
+		error = cache_find_below(cache, key, &entry, &tier);
+		if (error != HM_OK && error != HM_E_UNAVAILABLE)
+			return error;
+	}
+	if (entry == NULL || !hm_entry_has_record(entry, record, n_record)) {
+		hm_entry_unref(entry);
+		cache->misses++;
+		*tier_out = HM_CACHE_MISS;
+		return HM_OK;
+	}
+
+	if (tier == HM_CACHE_STORE) {
+		cache->hits_store++;
+		is_first = true;
+		/* Without memory for it the next hit is one of the store. */
+		(void)hm_hot_put(cache->hot, entry, epoch);
+	} else {
+		cache->hits_hot++;
+	}
+	if (is_first && cache->writer != NULL)
+		hm_writer_touch(cache->writer, key);
+	*entry_out = entry;
+	*tier_out = tier;
+	return HM_OK;
+}
+
+void
+hm_cache_put(struct hm_cache *cache, struct hm_entry *entry)
+{
+	/* Without memory for it the store, or the next build, has it. But an
+	 * older one must not stay in front of it. */
+	if (hm_hot_put(cache->hot, entry, cache_epoch(cache)) != HM_OK)
+		(void)hm_hot_remove(cache->hot, &entry->key);
+	if (cache->writer != NULL)
+		hm_writer_put(cache->writer, entry);
+}
+
+void
+hm_cache_flush(struct hm_cache *cache)
+{
+	if (cache->writer != NULL)
+		hm_writer_flush(cache->writer);
+}
+
+struct cache_count {
+	struct hm_store *store;
+	uint64_t n;
+};
+
+static bool
+cache_count_hot_only(const struct hm_entry *entry, void *arg)
+{
+	struct cache_count *count = arg;
+
+	count->n +=
+	    count->store == NULL || !hm_store_has(count->store, &entry->key);
+	return true;
+}
+
+static int
+cache_evict_all(struct hm_cache *cache, uint64_t *n_out)
+{
+	struct cache_count count = {.store = cache->store, .n = 0};
+	uint64_t n_store = 0;
+	int error = HM_OK;
+
+	hm_cache_flush(cache); /* so that what is put is in the store, or not */
+	hm_hot_each(cache->hot, cache_count_hot_only, &count);
+	if (cache->writer != NULL)
+		error = hm_writer_evict(cache->writer, NULL, &n_store);
+	if (error != HM_OK)
+		return error;
+	hm_hot_clear(cache->hot);
+	*n_out = count.n + n_store;
+	return HM_OK;
+}
+
+int
+hm_cache_evict(struct hm_cache *cache, const struct hm_digest *key,
+    uint64_t *n_out)
+{
+	uint64_t n_store = 0;
+	bool was_hot;
+	int error = HM_OK;
+
+	if (key == NULL)
+		return cache_evict_all(cache, n_out);
+	if (cache->writer != NULL)
+		error = hm_writer_evict(cache->writer, key, &n_store);
+	if (error != HM_OK)
+		return error;
+	was_hot = hm_hot_remove(cache->hot, key);
+	*n_out = was_hot || n_store > 0;
+	return HM_OK;
+}
+
+/* each_record: the hot tier first, then what only the store has. */
+struct cache_visit {
+	struct hm_hot *hot;
+	hm_cache_record_fn each;
+	void *arg;
+	bool is_over;
+};
+
+static bool
+cache_visit_hot(const struct hm_entry *entry, void *arg)
+{
+	struct cache_visit *visit = arg;
+
+	visit->is_over = !visit->each(&entry->key, entry->record,
+	    entry->n_record, visit->arg);
+	return !visit->is_over;
+}
+
+static bool
+cache_visit_store(const struct hm_digest *key, const void *record,
+    size_t n_record, void *arg)
+{
+	struct cache_visit *visit = arg;
+
+	if (hm_hot_has(visit->hot, key))
+		return true;
+	return visit->each(key, record, n_record, visit->arg);
+}
+
+int
+hm_cache_each_record(struct hm_cache *cache, hm_cache_record_fn each, void *arg)
+{
+	struct cache_visit visit = {.hot = cache->hot,
+	    .each = each,
+	    .arg = arg};
+
+	hm_hot_each(cache->hot, cache_visit_hot, &visit);
+	if (visit.is_over || cache->store == NULL)
+		return HM_OK;
+	return hm_store_each_record(cache->store, cache_visit_store, &visit);
+}
+
+void
+hm_cache_get_stats(struct hm_cache *cache, struct hm_cache_stats *stats_out)
+{
+	struct hm_writer_stats writer;
+	struct hm_store_stats store;
+
+	memset(stats_out, 0, sizeof(*stats_out));
+	stats_out->hits_hot = cache->hits_hot;
+	stats_out->hits_store = cache->hits_store;
+	stats_out->misses = cache->misses;
+	stats_out->corrupt = cache->corrupt;
+	stats_out->hot_bytes = hm_hot_bytes(cache->hot);
+	stats_out->hot_entries = hm_hot_entries(cache->hot);
+	if (cache->store == NULL) {
+		(void)snprintf(stats_out->degraded, sizeof(stats_out->degraded),
+		    "no store: nothing is kept");
+		return;
+	}
+	hm_store_get_stats(cache->store, &store);
+	hm_writer_get_stats(cache->writer, &writer);
+	stats_out->evicted = store.evicted;
+	stats_out->store_bytes = store.bytes;
+	stats_out->store_entries = store.entries;
+	stats_out->write_failures = writer.write_failures;
+	stats_out->durable = writer.degraded[0] == '\0';
+	memcpy(stats_out->degraded, writer.degraded,
+	    sizeof(stats_out->degraded));
+	memcpy(stats_out->notice, store.notice, sizeof(stats_out->notice));
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * store_lmdb.h - the durable tier: one LMDB environment, the only user of LMDB.
+ *
+ * Two sides. The reader's may be called by one thread, the writer's by one
+ * other; reads never wait for a commit. Whatever leaves the store is checked
+ * and copied first, no transaction outlives a call of the reader's side.
+ *
+ * Order of use is in logical ticks, counted by the writer. Sizes are what the
+ * values take of the file (hm_store_check_footprint), whole pages included.
+ */
+#ifndef HM_CACHE_STORE_LMDB_H
+#define HM_CACHE_STORE_LMDB_H
+
+#include "cache/cache.h"
+
+#define HM_STORE_MIN_CAP_BYTES (1u << 20)
+
+struct hm_store;
+
+struct hm_store_stats {
+	uint64_t bytes; /* live */
+	uint64_t entries;
+	uint64_t evicted;
+	char notice[256]; /* what an open had to do, the latest; or empty */
+};
+
+/**
+ * Open or create a store in a folder, as hm_cache_open promises.
+ *
+ * cap_bytes  of live data; the map is cap_bytes / 0.8 and stays so
+ *
+ * Returns as hm_cache_open.
+ */
+int hm_store_open(const char *directory, uint64_t cap_bytes,
+    struct hm_store **store_out, struct hm_errbuf *errbuf);
+void hm_store_close(struct hm_store *store); /* NULL allowed */
+
+/* ---- the reader's side ---- */
+
+/**
+ * Look up, check and copy one entry.
+ *
+ * Returns HM_OK (a reference for the caller), HM_E_UNAVAILABLE (not there),
+ * HM_E_CORRUPT (there, but damaged: have the writer delete it), HM_E_NOMEM,
+ * HM_E_SYSTEM (no memory file could be made).
+ */
+int hm_store_find(struct hm_store *store, const struct hm_digest *key,
+    struct hm_entry **entry_out);
+
+bool hm_store_has(struct hm_store *store, const struct hm_digest *key);
+
+/* As hm_cache_each_record, of the store alone; damaged ones are left out. */
+int hm_store_each_record(struct hm_store *store, hm_cache_record_fn each,
+    void *arg);
+
+/* As of the last commit. Also for the writer. */
+void hm_store_get_stats(struct hm_store *store,
+    struct hm_store_stats *stats_out);
+
+/* ---- the writer's side ---- */
+
+/*
+ * A transaction: begin, any number of steps, commit. When a step fails the
+ * caller aborts. Failures, errbuf saying why:
+ *
+ *   HM_E_BUSY     the map is full: hm_store_make_room, then all over again
+ *   HM_E_CORRUPT  damaged beyond one value: hm_store_restart
+ *   HM_E_SYSTEM   full disk and the like; HM_E_NOMEM
+ */
+int hm_store_begin(struct hm_store *store, struct hm_errbuf *errbuf);
+int hm_store_commit(struct hm_store *store, struct hm_errbuf *errbuf);
+void hm_store_abort(struct hm_store *store);
+
+/* Make a key the most recently used. One that is not there is no error.
+ * Before the first put of a transaction. */
+int hm_store_touch(struct hm_store *store, const struct hm_digest *key,
+    struct hm_errbuf *errbuf);
+
+/**
+ * Store an entry, replacing one of its key; at the cap, old ones leave in the
+ * same transaction. A key may be put once in a transaction, of all entries
+ * together no more than hm_store_batch_bytes unless it is a single one.
+ *
+ * Returns as above, or HM_E_INVALID: too large for this store at all.
+ */
+int hm_store_put(struct hm_store *store, const struct hm_entry *entry,
+    struct hm_errbuf *errbuf);
+
+/**
+ * Delete a key.
+ *
+ * if_damaged   only when its value fails its checksum
+ * deleted_out  whether something went
+ */
+int hm_store_delete(struct hm_store *store, const struct hm_digest *key,
+    bool if_damaged, bool *deleted_out, struct hm_errbuf *errbuf);
+
+/*
+ * Eviction goes on below the cap to seven eighths of it (70 of 80 % of the
+ * map), in slices, so that no transaction dirties more than a few hundred
+ * pages. While this is true the writer owes transactions of hm_store_trim.
+ * A store opened with a lower cap than it has bytes starts so, and only then
+ * is its cap exceeded.
+ */
+bool hm_store_is_trimming(const struct hm_store *store);
+int hm_store_trim(struct hm_store *store, struct hm_errbuf *errbuf);
+
+/* Evict, outside of any transaction, so that pages are free when it returns:
+ * LMDB can use them again only two commits later, which happen in here. */
+int hm_store_make_room(struct hm_store *store, struct hm_errbuf *errbuf);
+
+enum hm_store_restart {
+	HM_STORE_REOPEN,    /* after a failure that left LMDB unusable */
+	HM_STORE_SET_ASIDE, /* damaged: keep the file, begin anew */
+	HM_STORE_ERASE      /* everything is to go, and its disk space */
+};
+
+/* Close and open again, outside of any transaction. On failure the store is
+ * without a file: finds miss, and begin tries again. */
+int hm_store_restart(struct hm_store *store, enum hm_store_restart how,
+    struct hm_errbuf *errbuf);
+
+uint64_t hm_store_batch_bytes(const struct hm_store *store);
+
+#endif
