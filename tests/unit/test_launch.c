@@ -140,7 +140,7 @@ test_launch__stream_refuses_what_does_not_fit(void **state)
 	    HM_E_INVALID);
 	assert_int_equal(
 	    hm_launch_compute(&stream_row, 8, 8192, 28672, 132, &launch),
-	    HM_E_INVALID);
+	    HM_E_UNSUPPORTED);
 	assert_int_equal(launch.grid_x, 0x5a5a5a5a);
 }
 
@@ -194,7 +194,7 @@ test_launch__persistent_tiles_take_at_most_the_sms(void **state)
 	row.config.stages = 5;
 	assert_int_equal(
 	    hm_launch_compute(&row, 4096, 8192, 8192, 132, &launch),
-	    HM_E_INVALID);
+	    HM_E_UNSUPPORTED);
 }
 
 static void

@@ -146,6 +146,37 @@ test_plan__tables_are_whole_for_all_shapes_targets_and_sms(void **state)
 	}
 }
 
+/* The larger the lines of scales and zero points, the less fits: groups of 32
+ * with float zero points make kernel S with 16 warps too large at 8 tokens. */
+static void
+test_plan__rows_fit_with_every_weight_format(void **state)
+{
+	static const char *const formats[] = {"scale=channel", "group=128",
+	    "group=128,zp=int", "group=128,zp=float", "group=64",
+	    "group=64,zp=int", "group=64,zp=float", "group=32",
+	    "group=32,zp=int", "group=32,zp=float"};
+	static const uint32_t ns[] = {8, 64, 1024, 1536, 4096, 4224, 8192,
+	    51200};
+
+	(void)state;
+	for (size_t i = 0; i < 10 * 2 * 8; i++) {
+		char spec[64];
+		struct hm_request request;
+
+		(void)snprintf(spec, sizeof(spec), "w4a16,a=%s,%s",
+		    i / 8 % 2 != 0 ? "f16" : "bf16", formats[i / 16]);
+		request = request_of(spec, "sm_90a");
+		request.n = ns[i % 8];
+		for (uint32_t k = 8; k <= 40960; k += k < 1024 ? 120 : 2040) {
+			struct hm_plan plan;
+
+			request.k = k;
+			plan = plan_of(&request);
+			expect_whole(&plan, &request, 132);
+		}
+	}
+}
+
 /* Adds what is new; returns how many there are. */
 static size_t
 collect(struct hm_config *configs, size_t n, const struct hm_plan *plan)
@@ -507,6 +538,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(
 		test_plan__tables_are_whole_for_all_shapes_targets_and_sms),
+	    cmocka_unit_test(test_plan__rows_fit_with_every_weight_format),
 	    cmocka_unit_test(
 		test_plan__a_weight_format_needs_few_kernels_in_all),
 	    cmocka_unit_test(

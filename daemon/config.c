@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * config.c - the table of keys, and three readers that end in hm_config_set.
+ *
+ * One table gives a key its type, its place in struct hm_settings and its
+ * range; file, environment and command line cannot differ in what they accept.
+ * A key nobody knows is an error in the file (a typo must not be silent) and
+ * is ignored in the environment, which belongs to other programs too.
+ */
+#include "daemon/config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <ini.h>
+
+#include "daemon/log.h"
+
+enum config_kind { CONFIG_TEXT, CONFIG_COUNT, CONFIG_BYTES, CONFIG_CHOICE };
+
+struct config_key {
+	const char *name;
+	enum config_kind kind;
+	size_t offset;
+	uint64_t min; /* CONFIG_TEXT: not used */
+	uint64_t max; /* CONFIG_TEXT: bytes of the member */
+	const char *choices[6];
+};
+
+#define KIB        (UINT64_C(1) << 10)
+#define MIB        (UINT64_C(1) << 20)
+#define GIB        (UINT64_C(1) << 30)
+#define AT(member) offsetof(struct hm_settings, member)
+#define TEXT(name, member)                                                     \
+	{                                                                      \
+		name, CONFIG_TEXT, AT(member), 0,                              \
+		    sizeof(((struct hm_settings *)0)->member),                 \
+		{                                                              \
+			NULL                                                   \
+		}                                                              \
+	}
+#define COUNT(name, member, min, max)                                          \
+	{                                                                      \
+		name, CONFIG_COUNT, AT(member), min, max,                      \
+		{                                                              \
+			NULL                                                   \
+		}                                                              \
+	}
+#define BYTES(name, member, min, max)                                          \
+	{                                                                      \
+		name, CONFIG_BYTES, AT(member), min, max,                      \
+		{                                                              \
+			NULL                                                   \
+		}                                                              \
+	}
+
+static const struct config_key config_keys[] = {
+    TEXT("socket", socket),
+    TEXT("store", store),
+    TEXT("group", group),
+    BYTES("store.cap", store_cap_bytes, 16 * MIB, 1024 * GIB),
+    BYTES("hot.bytes", hot_bytes, 0, 64 * GIB),
+    COUNT("workers", workers, 0, 256),
+    COUNT("worker.jobs", worker_jobs, 1, 1000000),
+    BYTES("worker.resident", worker_resident_bytes, 64 * MIB, 64 * GIB),
+    TEXT("compiler.nvrtc", nvrtc),
+    {"sandbox", CONFIG_CHOICE, AT(sandbox), 0, 0,
+	{"required", "best-effort", NULL}},
+    COUNT("limits.uid_connections", uid_connections, 1, 65536),
+    COUNT("limits.in_flight", in_flight, 1, 65536),
+    COUNT("limits.queue", queue, 1, 1000000),
+    BYTES("limits.frame_bytes", frame_bytes, 4 * KIB, 64 * KIB),
+    BYTES("limits.send_bytes", send_bytes, 64 * KIB, 1 * GIB),
+    COUNT("limits.stall_ms", stall_ms, 100, 3600000),
+    COUNT("limits.build_ms", build_ms, 100, 3600000),
+    COUNT("limits.fd_reserve", fd_reserve, 8, 65536),
+    COUNT("limits.idle_ms", idle_ms, 10, 1000000000),
+    COUNT("limits.drain_ms", drain_ms, 0, 3600000),
+    {"log.level", CONFIG_CHOICE, AT(log_level), 0, 0,
+	{"err", "warning", "notice", "info", "debug", NULL}},
+    TEXT("log.groups", log_groups),
+};
+#define N_CONFIG_KEYS (sizeof(config_keys) / sizeof(config_keys[0]))
+
+void
+hm_config_init(struct hm_settings *settings)
+{
+	memset(settings, 0, sizeof(*settings));
+	(void)snprintf(settings->group, sizeof(settings->group), "humming");
+	settings->store_cap_bytes = 4 * GIB;
+	settings->hot_bytes = 128 * MIB;
+	settings->worker_jobs = 500;
+	settings->worker_resident_bytes = 512 * MIB;
+	settings->sandbox = HM_SANDBOX_REQUIRED;
+	settings->uid_connections = 1024;
+	settings->in_flight = 1024;
+	settings->queue = 4096;
+	settings->frame_bytes = 64 * KIB;
+	settings->send_bytes = 16 * MIB;
+	settings->stall_ms = 30000;
+	settings->build_ms = 30000;
+	settings->fd_reserve = 64;
+	settings->idle_ms = 30 * 60 * 1000;
+	settings->drain_ms = 10000;
+	settings->log_level = HM_LOG_NOTICE;
+	(void)snprintf(settings->log_groups, sizeof(settings->log_groups),
+	    "all");
+}
+
+static const struct config_key *
+config_find(const char *name)
+{
+	for (size_t i = 0; i < N_CONFIG_KEYS; i++) {
+		if (strcmp(config_keys[i].name, name) == 0)
+			return &config_keys[i];
+	}
+	return NULL;
+}
+
+static void *
+config_place(struct hm_settings *settings, const struct config_key *key)
+{
+	return (char *)settings + key->offset;
+}
+
+/* A whole decimal number, with K, M or G (powers of 1024) if with_unit. */
+static bool
+config_number(const char *text, bool with_unit, uint64_t *number_out)
+{
+	unsigned long long number;
+	unsigned shift = 0;
+	char *end = NULL;
+
+	if (!isdigit((unsigned char)text[0]))
+		return false;
+	errno = 0;
+	number = strtoull(text, &end, 10);
+	if (errno != 0)
+		return false;
+	if (with_unit && *end != '\0') {
+		const char units[] = "KMG";
+		const char *unit = strchr(units, toupper((unsigned char)*end));
+
+		if (unit == NULL || *unit == '\0')
+			return false;
+		shift = 10u * (unsigned)(unit - units + 1);
+		end++;
+	}
+	if (*end != '\0' || number > UINT64_MAX >> shift)
+		return false;
+	*number_out = (uint64_t)number << shift;
+	return true;
+}
+
+static int
+config_set_number(struct hm_settings *settings, const struct config_key *key,
+    const char *value, struct hm_errbuf *errbuf)
+{
+	uint64_t number = 0;
+
+	if (!config_number(value, key->kind == CONFIG_BYTES, &number) ||
+	    number < key->min || number > key->max) {
+		hm_errbuf_set(errbuf,
+		    "%s takes a number from %llu to %llu%s, not '%s'",
+		    key->name, (unsigned long long)key->min,
+		    (unsigned long long)key->max,
+		    key->kind == CONFIG_BYTES ? " (K, M, G allowed)" : "",
+		    value);
+		return HM_E_INVALID;
+	}
+	memcpy(config_place(settings, key), &number, sizeof(number));
+	return HM_OK;
+}
+
+static int
+config_set_choice(struct hm_settings *settings, const struct config_key *key,
+    const char *value, struct hm_errbuf *errbuf)
+{
+	char list[80] = "";
+	size_t used = 0;
+
+	for (uint32_t i = 0; key->choices[i] != NULL; i++) {
+		if (strcmp(key->choices[i], value) == 0) {
+			memcpy(config_place(settings, key), &i, sizeof(i));
+			return HM_OK;
+		}
+		used += (size_t)snprintf(list + used, sizeof(list) - used,
+		    "%s%s", i == 0 ? "" : ", ", key->choices[i]);
+	}
+	hm_errbuf_set(errbuf, "%s takes one of %s, not '%s'", key->name, list,
+	    value);
+	return HM_E_INVALID;
+}
+
+int
+hm_config_set(struct hm_settings *settings, const char *name, const char *value,
+    struct hm_errbuf *errbuf)
+{
+	const struct config_key *key = config_find(name);
+
+	if (key == NULL) {
+		hm_errbuf_set(errbuf, "unknown key '%s'", name);
+		return HM_E_INVALID;
+	}
+	switch (key->kind) {
+	case CONFIG_COUNT:
+	case CONFIG_BYTES:
+		return config_set_number(settings, key, value, errbuf);
+	case CONFIG_CHOICE:
+		return config_set_choice(settings, key, value, errbuf);
+	case CONFIG_TEXT:
+		break;
+	}
+	if (strlen(value) >= key->max) {
+		hm_errbuf_set(errbuf, "%s is longer than %llu characters",
+		    key->name, (unsigned long long)key->max - 1);
+		return HM_E_INVALID;
+	}
+	memcpy(config_place(settings, key), value, strlen(value) + 1);
+	return HM_OK;
+}
+
+/* One file being read: inih's handler gets no line number, so we count. */
+struct config_reader {
+	struct hm_settings *settings;
+	FILE *file; /* owned by hm_config_load */
+	int line;
+	int error_line; /* of the first bad key, 0 = none */
+	struct hm_errbuf why;
+};
+
+static char *
+config_read_line(char *text, int size, void *stream)
+{
+	struct config_reader *reader = stream;
+	char *line = fgets(text, size, reader->file);
+
+	if (line != NULL)
+		reader->line++;
+	return line;
+}
+
+static int
+config_on_pair(void *arg, const char *section, const char *name,
+    const char *value)
+{
+	struct config_reader *reader = arg;
+	char key[160];
+	int length;
+
+	if (reader->error_line != 0)
+		return 0;
+	length = snprintf(key, sizeof(key), "%s%s%s", section,
+	    section[0] == '\0' ? "" : ".", name);
+	if (length >= 0 && (size_t)length < sizeof(key) &&
+	    hm_config_set(reader->settings, key, value, &reader->why) == HM_OK)
+		return 1;
+	reader->error_line = reader->line;
+	return 0;
+}
+
+int
+hm_config_load(struct hm_settings *settings, const char *path,
+    struct hm_errbuf *errbuf)
+{
+	struct config_reader reader = {.settings = settings};
+	int line;
+
+	reader.file = fopen(path, "re");
+	if (reader.file == NULL) {
+		hm_errbuf_set(errbuf, "%s: %s", path, strerror(errno));
+		return HM_E_SYSTEM;
+	}
+	ini_allow_multiline = false;
+	ini_max_line = HM_CONFIG_PATH_BYTES;
+	line = ini_parse_stream(config_read_line, &reader, config_on_pair,
+	    &reader);
+	(void)fclose(reader.file);
+	if (line == 0)
+		return HM_OK;
+	if (line == reader.error_line)
+		hm_errbuf_set(errbuf, "%s:%d: %s", path, line, reader.why.text);
+	else
+		hm_errbuf_set(errbuf,
+		    "%s:%d: neither [section] nor key = value", path, line);
+	return HM_E_INVALID;
+}
+
+int
+hm_config_load_environment(struct hm_settings *settings,
+    struct hm_errbuf *errbuf)
+{
+	char name[64];
+	const char *value;
+	int error;
+
+	for (size_t i = 0; i < N_CONFIG_KEYS; i++) {
+		int length = snprintf(name, sizeof(name), "HUMMING_%s",
+		    config_keys[i].name);
+
+		for (int at = 0; at < length; at++) {
+			unsigned char c = (unsigned char)name[at];
+
+			name[at] = isalnum(c) ? (char)toupper(c) : '_';
+		}
+		value = getenv(name);
+		if (value == NULL || value[0] == '\0')
+			continue;
+		error =
+		    hm_config_set(settings, config_keys[i].name, value, errbuf);
+		if (error != HM_OK) {
+			hm_errbuf_prefix(errbuf, "%s", name);
+			return error;
+		}
+	}
+	return HM_OK;
+}

@@ -1,0 +1,621 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * flight.c - single flight, lanes, retries, and what is remembered of failures.
+ *
+ * Builds are started only from schedule_event, a turn of the loop's own, so
+ * that join never calls back into its caller. Loop thread only.
+ */
+#include "daemon/flight.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <event2/event.h>
+
+#include "daemon/clock.h"
+#include "daemon/config.h"
+#include "daemon/failure.h"
+#include "daemon/log.h"
+#include "jit/emit.h"
+#include "jit/job.h"
+
+#define FLIGHT_N_BUCKETS 256u
+#define FLIGHT_N_LANES   2u
+#define FLIGHT_MAX_TRIES 2u
+#define FLIGHT_SANDBOX                                                         \
+	(HM_SANDBOX_NO_NEW_PRIVS | HM_SANDBOX_RLIMITS | HM_SANDBOX_LANDLOCK |  \
+	    HM_SANDBOX_SECCOMP)
+
+TAILQ_HEAD(flight_queue, hm_flight);
+LIST_HEAD(flight_bucket, hm_flight);
+
+struct hm_flight {
+	LIST_ENTRY(hm_flight) bucket_link;
+	TAILQ_ENTRY(hm_flight) queue_link; /* in its lane, or in running */
+	TAILQ_HEAD(, hm_waiter) waiters;
+	struct hm_recipe *recipe; /* one reference */
+	uint32_t lane;
+	bool is_running;
+	bool needs_fresh; /* after a crash: an unused worker */
+	uint32_t n_tries;
+};
+
+struct hm_flights {
+	struct hm_core *core;   /* borrowed */
+	struct event *schedule; /* owned */
+	struct event *progress; /* owned */
+	struct flight_bucket buckets[FLIGHT_N_BUCKETS];
+	struct flight_queue lanes[FLIGHT_N_LANES];
+	struct flight_queue running;
+	uint32_t n_queued;
+	uint32_t n_running;
+	struct hm_failures failures;
+	struct hm_errbuf text; /* of the last refusal of join */
+};
+
+static void flights_on_schedule(evutil_socket_t fd, short what, void *arg);
+static void flights_on_progress(evutil_socket_t fd, short what, void *arg);
+
+int
+hm_flights_open(struct hm_core *core, struct hm_flights **flights_out)
+{
+	struct hm_flights *flights = calloc(1, sizeof(*flights));
+
+	if (flights == NULL)
+		return HM_E_NOMEM;
+	flights->core = core;
+	for (size_t i = 0; i < FLIGHT_N_BUCKETS; i++)
+		LIST_INIT(&flights->buckets[i]);
+	for (size_t i = 0; i < FLIGHT_N_LANES; i++)
+		TAILQ_INIT(&flights->lanes[i]);
+	TAILQ_INIT(&flights->running);
+	flights->schedule =
+	    event_new(core->base, -1, 0, flights_on_schedule, flights);
+	flights->progress =
+	    event_new(core->base, -1, EV_PERSIST, flights_on_progress, flights);
+	if (flights->schedule == NULL || flights->progress == NULL) {
+		hm_flights_close(flights);
+		return HM_E_NOMEM;
+	}
+	*flights_out = flights;
+	return HM_OK;
+}
+
+/* Take a flight out of every list and forget it; its waiters are gone. */
+static void
+flight_free(struct hm_flights *flights, struct hm_flight *flight)
+{
+	LIST_REMOVE(flight, bucket_link);
+	if (flight->is_running) {
+		TAILQ_REMOVE(&flights->running, flight, queue_link);
+		flights->n_running--;
+	} else {
+		TAILQ_REMOVE(&flights->lanes[flight->lane], flight, queue_link);
+		flights->n_queued--;
+	}
+	if (flights->n_queued + flights->n_running == 0 &&
+	    flights->progress != NULL)
+		(void)event_del(flights->progress);
+	hm_recipe_unref(flight->recipe);
+	free(flight);
+}
+
+void
+hm_flights_close(struct hm_flights *flights)
+{
+	struct hm_flight *flight;
+
+	if (flights == NULL)
+		return;
+	while ((flight = TAILQ_FIRST(&flights->running)) != NULL)
+		flight_free(flights, flight);
+	for (size_t i = 0; i < FLIGHT_N_LANES; i++) {
+		while ((flight = TAILQ_FIRST(&flights->lanes[i])) != NULL)
+			flight_free(flights, flight);
+	}
+	if (flights->schedule != NULL)
+		event_free(flights->schedule);
+	if (flights->progress != NULL)
+		event_free(flights->progress);
+	hm_failures_done(&flights->failures);
+	free(flights);
+}
+
+uint32_t
+hm_flights_queued(const struct hm_flights *flights)
+{
+	return flights->n_queued;
+}
+
+uint32_t
+hm_flights_running(const struct hm_flights *flights)
+{
+	return flights->n_running;
+}
+
+static struct flight_bucket *
+flights_bucket(struct hm_flights *flights, const struct hm_digest *key)
+{
+	return &flights->buckets[key->bytes[0] % FLIGHT_N_BUCKETS];
+}
+
+static struct hm_flight *
+flights_find(struct hm_flights *flights, const struct hm_digest *key)
+{
+	struct hm_flight *flight;
+
+	LIST_FOREACH (flight, flights_bucket(flights, key), bucket_link) {
+		if (hm_digest_equal(&flight->recipe->key, key))
+			return flight;
+	}
+	return NULL;
+}
+
+/* Put a flight that is in no queue at the end (or the head) of a lane. */
+static void
+flight_enqueue(struct hm_flights *flights, struct hm_flight *flight,
+    uint32_t lane, bool at_head)
+{
+	flight->lane = lane;
+	flight->is_running = false;
+	if (at_head)
+		TAILQ_INSERT_HEAD(&flights->lanes[lane], flight, queue_link);
+	else
+		TAILQ_INSERT_TAIL(&flights->lanes[lane], flight, queue_link);
+	flights->n_queued++;
+}
+
+static void
+flight_change_lane(struct hm_flights *flights, struct hm_flight *flight,
+    uint32_t lane)
+{
+	TAILQ_REMOVE(&flights->lanes[flight->lane], flight, queue_link);
+	flights->n_queued--;
+	flight_enqueue(flights, flight, lane, false);
+}
+
+static struct hm_flight *
+flight_new(struct hm_flights *flights, struct hm_recipe *recipe, uint32_t lane)
+{
+	const struct timeval second = {1, 0};
+	struct hm_flight *flight = calloc(1, sizeof(*flight));
+
+	if (flight == NULL)
+		return NULL;
+	TAILQ_INIT(&flight->waiters);
+	flight->recipe = hm_recipe_ref(recipe);
+	LIST_INSERT_HEAD(flights_bucket(flights, &recipe->key), flight,
+	    bucket_link);
+	flight_enqueue(flights, flight, lane, false);
+	if (!event_pending(flights->progress, EV_TIMEOUT, NULL))
+		(void)event_add(flights->progress, &second);
+	event_active(flights->schedule, EV_TIMEOUT, 0);
+	return flight;
+}
+
+/* Refuse in join: the text lives in the flights until the next refusal. */
+static int
+flights_refuse(struct hm_flights *flights, int error, const char *message,
+    struct hm_outcome *outcome_out)
+{
+	hm_errbuf_set(&flights->text, "%s", message);
+	memset(outcome_out, 0, sizeof(*outcome_out));
+	outcome_out->error = error;
+	outcome_out->status = error == HM_E_BUSY || error == HM_E_UNAVAILABLE
+				  ? HM_REPLY_BUSY
+				  : HM_REPLY_FAILED;
+	outcome_out->message = flights->text.text;
+	return error;
+}
+
+/* Whether nothing may be built for this key now; then outcome_out says why. */
+static int
+flights_check(struct hm_flights *flights, const struct hm_recipe *recipe,
+    struct hm_outcome *outcome_out)
+{
+	const struct hm_failure *failure;
+
+	failure =
+	    hm_failures_find(&flights->failures, &recipe->key, hm_clock_us());
+	if (failure != NULL) {
+		memset(outcome_out, 0, sizeof(*outcome_out));
+		outcome_out->error = failure->error;
+		outcome_out->status = HM_REPLY_FAILED;
+		outcome_out->message = failure->message;
+		outcome_out->log = failure->log;
+		return failure->error;
+	}
+	if (flights->core->is_draining)
+		return flights_refuse(flights, HM_E_UNAVAILABLE,
+		    "the daemon is stopping", outcome_out);
+	if (flights->n_queued >= flights->core->settings->queue)
+		return flights_refuse(flights, HM_E_BUSY,
+		    "too many builds are queued (limits.queue)", outcome_out);
+	return HM_OK;
+}
+
+int
+hm_flights_join(struct hm_flights *flights, struct hm_recipe *recipe,
+    uint32_t lane, struct hm_waiter *waiter, struct hm_outcome *outcome_out)
+{
+	struct hm_flight *flight = flights_find(flights, &recipe->key);
+	int error;
+
+	if (lane >= FLIGHT_N_LANES)
+		lane = HM_LANE_PREWARM;
+	if (flight != NULL) {
+		flights->core->metrics.joined++;
+		if (!flight->is_running && lane < flight->lane)
+			flight_change_lane(flights, flight, lane);
+	} else {
+		error = flights_check(flights, recipe, outcome_out);
+		if (error != HM_OK)
+			return error;
+		flight = flight_new(flights, recipe, lane);
+		if (flight == NULL)
+			return flights_refuse(flights, HM_E_NOMEM,
+			    hm_strerror(HM_E_NOMEM), outcome_out);
+	}
+	waiter->flight = flight;
+	waiter->joined_us = hm_clock_us();
+	TAILQ_INSERT_TAIL(&flight->waiters, waiter, link);
+	return HM_OK;
+}
+
+void
+hm_flights_leave(struct hm_flights *flights, struct hm_waiter *waiter,
+    enum hm_leave why)
+{
+	struct hm_flight *flight = waiter->flight;
+
+	if (flight == NULL)
+		return;
+	TAILQ_REMOVE(&flight->waiters, waiter, link);
+	waiter->flight = NULL;
+	if (flight->is_running || !TAILQ_EMPTY(&flight->waiters))
+		return;
+	if (why == HM_LEAVE_TIMED_OUT)
+		flight_change_lane(flights, flight, HM_LANE_PREWARM);
+	else
+		flight_free(flights, flight);
+}
+
+/* Tell everybody, then forget the flight. */
+static void
+flight_land(struct hm_flights *flights, struct hm_flight *flight,
+    const struct hm_outcome *outcome)
+{
+	struct hm_waiter *waiter;
+
+	while ((waiter = TAILQ_FIRST(&flight->waiters)) != NULL) {
+		TAILQ_REMOVE(&flight->waiters, waiter, link);
+		waiter->flight = NULL;
+		waiter->on_landed(waiter, outcome);
+	}
+	flight_free(flights, flight);
+}
+
+/* A build that was tried and failed: count, remember, tell. */
+static void
+flight_fail(struct hm_flights *flights, struct hm_flight *flight, int error,
+    const char *message, char *log)
+{
+	const struct hm_recipe *recipe = flight->recipe;
+	struct hm_failure failure = {.key = recipe->key,
+	    .error = error,
+	    .log = log};
+	struct hm_outcome outcome = {.error = error,
+	    .status = HM_REPLY_FAILED,
+	    .message = failure.message,
+	    .log = log};
+	struct hm_log_text name;
+	struct hm_log_text text;
+
+	(void)snprintf(failure.message, sizeof(failure.message), "%s",
+	    message[0] == '\0' ? hm_strerror(error) : message);
+	flights->core->metrics.build_failures++;
+	if (recipe->is_cacheable)
+		hm_failures_put(&flights->failures, &failure, hm_clock_us());
+	hm_log(HM_LOG_BUILD, recipe->is_own ? HM_LOG_ERR : HM_LOG_INFO,
+	    "build failed name=\"%s\" arch=%s error=\"%s\" message=\"%s\"",
+	    hm_log_quote(&name, hm_recipe_label(recipe)), recipe->arch,
+	    hm_strerror(error), hm_log_quote(&text, failure.message));
+	flight_land(flights, flight, &outcome);
+}
+
+/* Why a client's source may not be compiled here; false if it may. */
+static bool
+flight_is_forbidden(const struct hm_core *core, struct hm_errbuf *text_out)
+{
+	uint32_t missing = FLIGHT_SANDBOX & ~hm_pool_sandbox(core->pool);
+	const char *what = "its limits";
+
+	if (missing == 0 || core->settings->sandbox != HM_SANDBOX_REQUIRED)
+		return false;
+	if ((missing & HM_SANDBOX_SECCOMP) != 0)
+		what = "seccomp";
+	if ((missing & HM_SANDBOX_LANDLOCK) != 0)
+		what = "Landlock";
+	hm_errbuf_set(text_out,
+	    "this machine cannot sandbox a compiler (%s is missing); "
+	    "sandbox = best-effort allows it",
+	    what);
+	return true;
+}
+
+/* Whether this build may start on the compilers we have; if not, it lands. */
+static bool
+flight_may_start(struct hm_flights *flights, struct hm_flight *flight)
+{
+	const struct hm_core *core = flights->core;
+	const struct hm_recipe *recipe = flight->recipe;
+	const char *compiler = hm_pool_compiler(core->pool);
+	struct hm_errbuf text = {""};
+	struct hm_outcome outcome = {.error = HM_OK, .message = text.text};
+
+	if (hm_pool_state(core->pool) == HM_POOL_UNAVAILABLE) {
+		hm_errbuf_set(&text, "no compiler: %s",
+		    hm_pool_message(core->pool));
+		outcome.error = HM_E_UNSUPPORTED;
+		outcome.status = HM_REPLY_UNSUPPORTED;
+	} else if (!hm_pool_knows(core->pool, &recipe->target)) {
+		hm_errbuf_set(&text,
+		    "%s is not a target of the compiler here (which builds "
+		    "for sm_ %s)",
+		    recipe->arch, hm_pool_targets(core->pool));
+		outcome.error = HM_E_UNSUPPORTED;
+		outcome.status = HM_REPLY_UNSUPPORTED;
+	} else if (!recipe->is_own && strcmp(recipe->compiler, compiler) != 0) {
+		/* Its key names a compiler that is not here any more. */
+		hm_errbuf_set(&text, "the compiler has changed; ask again");
+		outcome.error = HM_E_BUSY;
+		outcome.status = HM_REPLY_BUSY;
+	} else if (!recipe->is_own && flight_is_forbidden(core, &text)) {
+		outcome.error = HM_E_DENIED;
+		outcome.status = HM_REPLY_DENIED;
+	}
+	if (outcome.error == HM_OK)
+		return true;
+	flight_land(flights, flight, &outcome);
+	return false;
+}
+
+/* Start a queued flight. Returns whether it makes sense to try others. */
+static bool
+flight_start(struct hm_flights *flights, struct hm_flight *flight)
+{
+	struct hm_pool *pool = flights->core->pool;
+	struct hm_pool_counts counts;
+	int error;
+
+	if (!flight_may_start(flights, flight))
+		return true;
+	error =
+	    hm_pool_start(pool, flight->recipe, flight->needs_fresh, flight);
+	if (error == HM_E_BUSY) {
+		hm_pool_get_counts(pool, &counts);
+		return counts.n_idle > 0;
+	}
+	if (error != HM_OK) {
+		flight_fail(flights, flight, error, "", NULL);
+		return true;
+	}
+	TAILQ_REMOVE(&flights->lanes[flight->lane], flight, queue_link);
+	flights->n_queued--;
+	flight->is_running = true;
+	flight->n_tries++;
+	TAILQ_INSERT_TAIL(&flights->running, flight, queue_link);
+	flights->n_running++;
+	return true;
+}
+
+static void
+flights_on_schedule(evutil_socket_t fd, short what, void *arg)
+{
+	struct hm_flights *flights = arg;
+	struct hm_flight *flight;
+	struct hm_flight *next;
+
+	(void)fd;
+	(void)what;
+	if (hm_pool_state(flights->core->pool) == HM_POOL_STARTING)
+		return;
+	for (size_t lane = 0; lane < FLIGHT_N_LANES; lane++) {
+		for (flight = TAILQ_FIRST(&flights->lanes[lane]);
+		     flight != NULL; flight = next) {
+			next = TAILQ_NEXT(flight, queue_link);
+			if (!flight_start(flights, flight))
+				return;
+		}
+	}
+}
+
+void
+hm_flights_on_change(void *arg)
+{
+	struct hm_flights *flights = arg;
+
+	event_active(flights->schedule, EV_TIMEOUT, 0);
+}
+
+static void
+flight_tell(struct hm_flight *flight, uint32_t position)
+{
+	struct hm_waiter *waiter;
+
+	TAILQ_FOREACH (waiter, &flight->waiters, link)
+		waiter->on_progress(waiter, position);
+}
+
+static void
+flights_on_progress(evutil_socket_t fd, short what, void *arg)
+{
+	struct hm_flights *flights = arg;
+	struct hm_flight *flight;
+	uint32_t position = 0;
+
+	(void)fd;
+	(void)what;
+	TAILQ_FOREACH (flight, &flights->running, queue_link)
+		flight_tell(flight, 0);
+	for (size_t lane = 0; lane < FLIGHT_N_LANES; lane++) {
+		TAILQ_FOREACH (flight, &flights->lanes[lane], queue_link)
+			flight_tell(flight, ++position);
+	}
+}
+
+/* What is stored beside the image, packed. */
+static int
+flight_pack_meta(const struct hm_recipe *recipe,
+    const struct hm_pool_result *from, uint8_t buffer[4096], size_t *n_out)
+{
+	const struct hm_job_result *result = from->result;
+	struct hm_meta meta;
+	size_t length;
+
+	memset(&meta, 0, sizeof(meta));
+	(void)snprintf(meta.spec, sizeof(meta.spec), "%s", recipe->spec);
+	(void)snprintf(meta.arch, sizeof(meta.arch), "%s", recipe->arch);
+	(void)snprintf(meta.compiler, sizeof(meta.compiler), "%s",
+	    from->compiler);
+	(void)snprintf(meta.entries, sizeof(meta.entries), "%s",
+	    result->entries);
+	if (recipe->is_own) {
+		(void)snprintf(meta.entry, sizeof(meta.entry), "%s",
+		    hm_emit_entry(&recipe->config));
+		meta.n_config_words =
+		    sizeof(recipe->config) / sizeof(meta.config_words[0]);
+		memcpy(meta.config_words, &recipe->config,
+		    sizeof(recipe->config));
+	} else {
+		length = strcspn(result->entries, ",");
+		(void)snprintf(meta.entry, sizeof(meta.entry), "%.*s",
+		    (int)length, result->entries);
+	}
+	meta.registers = result->registers;
+	meta.spill_bytes = result->spill_bytes;
+	meta.smem_bytes = result->smem_bytes;
+	meta.compile_us = result->compile_us;
+	return hm_codec_pack_meta(&meta, buffer, 4096, n_out);
+}
+
+static int
+flight_make_entry(const struct hm_recipe *recipe,
+    const struct hm_pool_result *from, struct hm_entry **entry_out)
+{
+	uint8_t meta[4096];
+	struct hm_entry_parts parts = {.meta = meta,
+	    .record = recipe->record.bytes,
+	    .n_record = recipe->record.n_bytes,
+	    .image = from->image,
+	    .n_image = from->n_image};
+	int error;
+
+	error = flight_pack_meta(recipe, from, meta, &parts.n_meta);
+	if (error != HM_OK)
+		return error;
+	return hm_entry_new(&recipe->key, &parts, entry_out);
+}
+
+static void
+flight_succeed(struct hm_flights *flights, struct hm_flight *flight,
+    const struct hm_pool_result *from)
+{
+	struct hm_recipe *recipe = flight->recipe;
+	struct hm_outcome outcome = {.status = HM_REPLY_BUILT,
+	    .message = "",
+	    .log = from->result->log};
+	struct hm_log_text name;
+	int error;
+
+	error = flight_make_entry(recipe, from, &outcome.entry);
+	if (error != HM_OK) {
+		flight_fail(flights, flight, error, "", NULL);
+		return;
+	}
+	flights->core->metrics.builds++;
+	if (recipe->is_cacheable)
+		hm_cache_put(flights->core->cache, outcome.entry);
+	hm_log(HM_LOG_BUILD, HM_LOG_INFO,
+	    "built name=\"%s\" arch=%s bytes=%zu registers=%u spill=%u ms=%u",
+	    hm_log_quote(&name, hm_recipe_label(recipe)), recipe->arch,
+	    from->n_image, from->result->registers, from->result->spill_bytes,
+	    from->result->compile_us / 1000);
+	if (recipe->is_own && from->result->spill_bytes != 0)
+		hm_log(HM_LOG_BUILD, HM_LOG_WARNING,
+		    "kernel spills name=\"%s\" arch=%s bytes=%u", recipe->spec,
+		    recipe->arch, from->result->spill_bytes);
+	flight_land(flights, flight, &outcome);
+	hm_entry_unref(outcome.entry);
+}
+
+/* A worker died or lied. Once more on a fresh one, then give up. */
+static void
+flight_retry(struct hm_flights *flights, struct hm_flight *flight,
+    const struct hm_pool_result *from, const char *message)
+{
+	int error =
+	    from->end == HM_POOL_TIMED_OUT ? HM_E_TIMEOUT : HM_E_INTERNAL;
+	struct hm_errbuf text = {""};
+	struct hm_log_text name;
+	struct hm_log_text why;
+
+	if (flight->n_tries < FLIGHT_MAX_TRIES && !flights->core->is_draining) {
+		hm_log(HM_LOG_BUILD, HM_LOG_WARNING,
+		    "build is tried again name=\"%s\" arch=%s why=\"%s\"",
+		    hm_log_quote(&name, hm_recipe_label(flight->recipe)),
+		    flight->recipe->arch, hm_log_quote(&why, message));
+		TAILQ_REMOVE(&flights->running, flight, queue_link);
+		flights->n_running--;
+		flight->needs_fresh = true;
+		flight_enqueue(flights, flight, flight->lane, true);
+		return;
+	}
+	hm_errbuf_set(&text, "%s (tried %u times)", message, flight->n_tries);
+	flight_fail(flights, flight, error, text.text, NULL);
+}
+
+void
+hm_flights_on_result(void *arg, void *ticket,
+    const struct hm_pool_result *result)
+{
+	struct hm_flights *flights = arg;
+	struct hm_flight *flight = ticket;
+	const struct hm_recipe *recipe = flight->recipe;
+	struct hm_errbuf text = {""};
+
+	event_active(flights->schedule, EV_TIMEOUT, 0);
+	if (result->end != HM_POOL_DONE) {
+		flight_retry(flights, flight, result, result->message.text);
+		return;
+	}
+	if (result->image == NULL) {
+		flight_fail(flights, flight,
+		    result->result->error == HM_OK ? HM_E_INTERNAL
+						   : result->result->error,
+		    result->result->message, result->result->log);
+		return;
+	}
+	if (hm_elf_check(result->image, result->n_image, &recipe->target,
+		recipe->is_own ? hm_emit_entry(&recipe->config) : NULL,
+		&text) != HM_OK) {
+		flight_retry(flights, flight, result, text.text);
+		return;
+	}
+	flight_succeed(flights, flight, result);
+}
+
+void
+hm_flights_drain(struct hm_flights *flights)
+{
+	const struct hm_outcome outcome = {.error = HM_E_UNAVAILABLE,
+	    .status = HM_REPLY_BUSY,
+	    .message = "the daemon is stopping"};
+	struct hm_flight *flight;
+
+	for (size_t i = 0; i < FLIGHT_N_LANES; i++) {
+		while ((flight = TAILQ_FIRST(&flights->lanes[i])) != NULL)
+			flight_land(flights, flight, &outcome);
+	}
+}

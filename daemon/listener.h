@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * listener.h - the one socket, and the lock that makes it ours.
+ *
+ * `<socket>.lock` is locked before the name is touched: a socket that is there
+ * although nobody holds the lock is a leftover and is removed; one whose lock
+ * is held belongs to a living daemon. The lock's file is never removed, or two
+ * daemons could each lock a file of that name.
+ */
+#ifndef HM_DAEMON_LISTENER_H
+#define HM_DAEMON_LISTENER_H
+
+#include <sys/types.h>
+
+#include "proto/error.h"
+
+struct hm_listener {
+	int fd;      /* owned; -1 = closed */
+	int lock_fd; /* owned; -1 = not ours */
+	char path[108];
+};
+
+void hm_listener_init(struct hm_listener *listener);
+
+/* Take the lock of a path. HM_OK; HM_E_BUSY (another daemon has it);
+ * HM_E_SYSTEM; one line in errbuf. */
+int hm_listener_lock(struct hm_listener *listener, const char *path,
+    struct hm_errbuf *errbuf);
+
+/**
+ * Bind and listen; the lock must be ours.
+ *
+ * mode     of the socket: 0666, or 0600 for a private daemon
+ *
+ * Returns HM_OK; HM_E_INVALID (there is something of that name which is no
+ * socket); HM_E_SYSTEM; one line in errbuf.
+ */
+int hm_listener_open(struct hm_listener *listener, mode_t mode,
+    struct hm_errbuf *errbuf);
+
+/* Stop listening and remove the name, but keep the lock. */
+void hm_listener_stop(struct hm_listener *listener);
+
+/* Everything. A listener that was never opened is fine. */
+void hm_listener_close(struct hm_listener *listener);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * main.c - hummingd: options in, exit status out.
+ *
+ * Always in the foreground; whoever wants it elsewhere has a service manager.
+ * 0 after a drain, 1 when it cannot run, 2 for wrong usage; both failures are
+ * one line on stderr. stdout stays empty but for --help and --version.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/log.h"
+#include "daemon/options.h"
+#include "daemon/server.h"
+
+enum { EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+static int
+main_fail(int status, int error, const struct hm_errbuf *why)
+{
+	(void)fprintf(stderr, "hummingd: %s\n",
+	    why->text[0] == '\0' ? hm_strerror(error) : why->text);
+	return status;
+}
+
+/* A peer that goes away is an error code, never a signal. */
+static void
+main_ignore_pipe(void)
+{
+	struct sigaction ignore;
+
+	memset(&ignore, 0, sizeof(ignore));
+	ignore.sa_handler = SIG_IGN;
+	(void)sigaction(SIGPIPE, &ignore, NULL);
+}
+
+static int
+main_serve(const struct hm_settings *settings)
+{
+	struct hm_server *server = NULL;
+	struct hm_errbuf why = {""};
+	int error = hm_server_open(settings, &server, &why);
+
+	if (error != HM_OK)
+		return main_fail(EXIT_FAILED, error, &why);
+	hm_server_run(server);
+	hm_server_close(server);
+	hm_log(HM_LOG_SERVER, HM_LOG_NOTICE, "stopped");
+	return EXIT_FINE;
+}
+
+int
+main(int argc, char **argv)
+{
+	static struct hm_settings settings;
+	struct hm_log_options log = {.fd = STDERR_FILENO};
+	struct hm_options options;
+	struct hm_errbuf why = {""};
+	int error;
+
+	error = hm_options_parse(argc, argv, &options, &why);
+	if (error != HM_OK)
+		return main_fail(error == HM_E_UNSUPPORTED ? EXIT_FAILED
+							   : EXIT_USAGE,
+		    error, &why);
+	if (options.action == HM_OPTIONS_HELP) {
+		(void)fputs(hm_options_usage, stdout);
+		return EXIT_FINE;
+	}
+	if (options.action == HM_OPTIONS_VERSION) {
+		(void)puts("hummingd " HM_VERSION);
+		return EXIT_FINE;
+	}
+	error = hm_options_apply(&options, &settings, &why);
+	if (error == HM_OK) {
+		log.level = settings.log_level;
+		log.groups = settings.log_groups;
+		log.plain = settings.is_foreground;
+		error = hm_log_open(&log, &why);
+	}
+	if (error != HM_OK)
+		return main_fail(EXIT_FAILED, error, &why);
+	if (options.action == HM_OPTIONS_CHECK)
+		return EXIT_FINE;
+	main_ignore_pipe();
+	return main_serve(&settings);
+}

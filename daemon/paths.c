@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * paths.c - names of places, and the checks before we trust one.
+ *
+ * A folder under the temporary directory can be made by anybody who is faster,
+ * so it is used only if it is a real folder (no link), ours, and closed to
+ * others.
+ */
+#include "daemon/paths.h"
+
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PATHS_SYSTEM_SOCKET "/run/hummingd/hummingd.sock"
+#define PATHS_SYSTEM_STORE  "/var/cache/hummingd"
+
+/* Environment variable with an absolute path, or NULL. */
+static const char *
+paths_environment(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value != NULL && value[0] == '/' ? value : NULL;
+}
+
+static void
+paths_private_socket(char *path, size_t size)
+{
+	const char *runtime = paths_environment("XDG_RUNTIME_DIR");
+	const char *temporary = paths_environment("TMPDIR");
+	struct stat status;
+
+	if (runtime != NULL && stat(runtime, &status) == 0 &&
+	    S_ISDIR(status.st_mode) && status.st_uid == geteuid()) {
+		(void)snprintf(path, size, "%s/humming/hummingd.sock", runtime);
+		return;
+	}
+	(void)snprintf(path, size, "%s/humming-%lu/hummingd.sock",
+	    temporary == NULL ? "/tmp" : temporary, (unsigned long)geteuid());
+}
+
+static void
+paths_private_store(const char *socket, char *path, size_t size)
+{
+	const char *cache = paths_environment("XDG_CACHE_HOME");
+	const char *home = paths_environment("HOME");
+	const char *slash;
+
+	if (cache != NULL) {
+		(void)snprintf(path, size, "%s/humming", cache);
+	} else if (home != NULL && access(home, W_OK) == 0) {
+		(void)snprintf(path, size, "%s/.cache/humming", home);
+	} else {
+		slash = strrchr(socket, '/');
+		(void)snprintf(path, size, "%.*s/store",
+		    slash == NULL ? 1 : (int)(slash - socket),
+		    slash == NULL ? "." : socket);
+	}
+}
+
+int
+hm_paths_resolve(struct hm_settings *settings, struct hm_errbuf *errbuf)
+{
+	char *socket = settings->socket;
+	char *store = settings->store;
+	struct sockaddr_un address;
+
+	if (socket[0] == '\0' && settings->is_private)
+		paths_private_socket(socket, sizeof(settings->socket));
+	else if (socket[0] == '\0')
+		(void)snprintf(socket, sizeof(settings->socket), "%s",
+		    PATHS_SYSTEM_SOCKET);
+	if (store[0] == '\0' && settings->is_private)
+		paths_private_store(socket, store, sizeof(settings->store));
+	else if (store[0] == '\0')
+		(void)snprintf(store, sizeof(settings->store), "%s",
+		    PATHS_SYSTEM_STORE);
+	if (strlen(socket) >= sizeof(address.sun_path)) {
+		hm_errbuf_set(errbuf,
+		    "socket: '%s' is longer than the %zu characters a socket "
+		    "name may have",
+		    socket, sizeof(address.sun_path) - 1);
+		return HM_E_INVALID;
+	}
+	return HM_OK;
+}
+
+/* Make every missing folder above path. */
+static int
+paths_make_parents(const char *path, mode_t last_mode, struct hm_errbuf *errbuf)
+{
+	char folder[HM_CONFIG_PATH_BYTES];
+	char *last = NULL;
+
+	(void)snprintf(folder, sizeof(folder), "%s", path);
+	last = strrchr(folder, '/');
+	if (last == NULL || last == folder)
+		return HM_OK;
+	*last = '\0';
+	for (char *at = folder + 1;; at++) {
+		bool is_last = *at == '\0';
+
+		if (!is_last && *at != '/')
+			continue;
+		*at = '\0';
+		if (mkdir(folder, is_last ? last_mode : 0755) != 0 &&
+		    errno != EEXIST && access(folder, F_OK) != 0) {
+			hm_errbuf_set(errbuf, "cannot make folder %s: %s",
+			    folder, strerror(errno));
+			return HM_E_SYSTEM;
+		}
+		if (is_last)
+			return HM_OK;
+		*at = '/';
+	}
+}
+
+/* A private socket of the usual place stands in a folder that is ours alone. */
+static int
+paths_check_private(const char *socket, struct hm_errbuf *errbuf)
+{
+	char folder[HM_CONFIG_PATH_BYTES];
+	char usual[HM_CONFIG_PATH_BYTES];
+	struct stat status;
+
+	paths_private_socket(usual, sizeof(usual));
+	if (strcmp(usual, socket) != 0)
+		return HM_OK;
+	(void)snprintf(folder, sizeof(folder), "%s", socket);
+	*strrchr(folder, '/') = '\0';
+	if (lstat(folder, &status) != 0) {
+		hm_errbuf_set(errbuf, "%s: %s", folder, strerror(errno));
+		return HM_E_SYSTEM;
+	}
+	if (!S_ISDIR(status.st_mode) || status.st_uid != geteuid() ||
+	    (status.st_mode & 077) != 0) {
+		hm_errbuf_set(errbuf,
+		    "%s is not a folder of this user's own with mode 0700; "
+		    "use --socket",
+		    folder);
+		return HM_E_DENIED;
+	}
+	return HM_OK;
+}
+
+int
+hm_paths_prepare(const struct hm_settings *settings, struct hm_errbuf *errbuf)
+{
+	int error;
+
+	error = paths_make_parents(settings->socket,
+	    settings->is_private ? 0700 : 0755, errbuf);
+	if (error == HM_OK && settings->is_private)
+		error = paths_check_private(settings->socket, errbuf);
+	if (error == HM_OK)
+		error = paths_make_parents(settings->store, 0755, errbuf);
+	return error;
+}
+
+int
+hm_paths_find_worker(char *path_out, size_t size, struct hm_errbuf *errbuf)
+{
+	static const char name[] = "humming-worker";
+	char self[HM_CONFIG_PATH_BYTES];
+	char path[HM_CONFIG_PATH_BYTES + sizeof(HM_LIBEXEC_DIR) + 32];
+	ssize_t length;
+
+	length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	if (length > 0) {
+		self[length] = '\0';
+		*strrchr(self, '/') = '\0';
+		(void)snprintf(path, sizeof(path), "%s/%s", self, name);
+		if (access(path, X_OK) == 0 && strlen(path) < size) {
+			(void)snprintf(path_out, size, "%s", path);
+			return HM_OK;
+		}
+	}
+	(void)snprintf(path, sizeof(path), "%s/%s", HM_LIBEXEC_DIR, name);
+	if (access(path, X_OK) == 0 && strlen(path) < size) {
+		(void)snprintf(path_out, size, "%s", path);
+		return HM_OK;
+	}
+	hm_errbuf_set(errbuf, "%s is neither beside hummingd nor in %s", name,
+	    HM_LIBEXEC_DIR);
+	return HM_E_UNAVAILABLE;
+}

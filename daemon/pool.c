@@ -1,0 +1,717 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pool.c - life and death of the workers.
+ *
+ * A worker that must go is killed and stays DYING until SIGCHLD; only then does
+ * its job count as lost, so that the message can name the signal. What makes
+ * workers die before they are ready (a broken compiler, a kernel without what
+ * the sandbox needs) would make them die again: starts are spaced out, and
+ * after a few the pool is UNAVAILABLE and tries one worker at a time.
+ */
+#include "daemon/pool.h"
+
+#include <sys/queue.h>
+#include <sys/wait.h>
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <event2/event.h>
+
+#include "daemon/config.h"
+#include "daemon/handover.h"
+#include "daemon/log.h"
+#include "daemon/paths.h"
+#include "daemon/spawn.h"
+#include "proto/fd.h"
+#include "proto/frame.h"
+
+#define POOL_START_MS      30000u /* from spawn to WORKER_READY */
+#define POOL_MAX_BAD_START 3u     /* in a row, then UNAVAILABLE */
+#define POOL_BACKOFF_MS    200u   /* doubled for each bad start */
+#define POOL_MAX_BACKOFF   30000u
+#define POOL_MAX_WORKERS   64u
+
+enum pool_worker_state {
+	POOL_WORKER_STARTING,
+	POOL_WORKER_IDLE,
+	POOL_WORKER_BUSY,
+	POOL_WORKER_DYING
+};
+
+struct pool_worker {
+	LIST_ENTRY(pool_worker) link;
+	struct hm_pool *pool; /* borrowed */
+	enum pool_worker_state state;
+	pid_t pid;
+	int fd;                 /* owned; -1 when DYING */
+	struct event *readable; /* owned */
+	struct event *deadline; /* owned */
+	char compiler[256];     /* what it said it is */
+	uint64_t n_jobs;
+	bool is_tainted;
+	uid_t uid; /* whose sources, if tainted */
+	/* The job at hand; kept while DYING, until the worker is reaped. */
+	const struct hm_recipe *recipe; /* borrowed; NULL = no job */
+	void *ticket;
+	int result_fd; /* owned */
+	uint32_t job_id;
+	/* Why we killed it. */
+	bool is_retired; /* nothing was wrong */
+	bool is_unready; /* it died before it ever worked */
+	enum hm_pool_end end;
+	struct hm_errbuf why;
+};
+
+struct hm_pool {
+	const struct hm_settings *settings; /* borrowed */
+	struct event_base *base;            /* borrowed */
+	struct hm_pool_host host;
+	char path[HM_CONFIG_PATH_BYTES];
+	LIST_HEAD(, pool_worker) workers;
+	struct event *child; /* SIGCHLD; owned, as the next */
+	struct event *refill;
+	enum hm_pool_state state;
+	uint32_t n_wanted;
+	uint32_t n_bad_starts; /* in a row */
+	uint32_t next_job_id;
+	uint64_t n_started;
+	uint64_t n_crashed;
+	struct hm_worker_ready ready; /* of the last that was */
+	struct hm_errbuf message;
+	uint8_t received[HM_FRAME_MAX_BYTES];
+	uint8_t packed[HM_FRAME_MAX_BYTES];
+};
+
+static void pool_on_child(evutil_socket_t fd, short what, void *arg);
+static void pool_on_refill(evutil_socket_t fd, short what, void *arg);
+static void pool_worker_on_readable(evutil_socket_t fd, short what, void *arg);
+static void pool_worker_on_deadline(evutil_socket_t fd, short what, void *arg);
+
+static void
+pool_set_timer(struct event *event, uint64_t ms)
+{
+	struct timeval wait = {(time_t)(ms / 1000),
+	    (suseconds_t)(ms % 1000 * 1000)};
+
+	(void)event_add(event, &wait);
+}
+
+static uint32_t
+pool_count_cores(void)
+{
+	cpu_set_t set;
+	int n_cores = 1;
+
+	if (sched_getaffinity(0, sizeof(set), &set) == 0)
+		n_cores = CPU_COUNT(&set);
+	if (n_cores < 1)
+		return 1;
+	return (uint32_t)n_cores < POOL_MAX_WORKERS ? (uint32_t)n_cores
+						    : POOL_MAX_WORKERS;
+}
+
+/* A change of state is said once, and wakes those who wait for it. */
+static void
+pool_set_state(struct hm_pool *pool, enum hm_pool_state state,
+    const char *message)
+{
+	bool is_news = pool->state != state;
+
+	pool->state = state;
+	hm_errbuf_set(&pool->message, "%s", message);
+	if (!is_news)
+		return;
+	if (state == HM_POOL_UNAVAILABLE)
+		hm_log(HM_LOG_POOL, HM_LOG_WARNING,
+		    "no compiler, serving what is stored why=\"%s\"", message);
+	if (state == HM_POOL_READY)
+		hm_log(HM_LOG_POOL, HM_LOG_NOTICE,
+		    "compiler ready compiler=\"%s\" targets=%s sandbox=%#x",
+		    pool->ready.compiler, pool->ready.archs,
+		    pool->ready.sandbox);
+	pool->host.on_change(pool->host.arg);
+}
+
+static void
+pool_worker_free(struct pool_worker *worker)
+{
+	LIST_REMOVE(worker, link);
+	if (worker->readable != NULL)
+		event_free(worker->readable);
+	if (worker->deadline != NULL)
+		event_free(worker->deadline);
+	hm_fd_close(&worker->fd);
+	hm_fd_close(&worker->result_fd);
+	free(worker);
+}
+
+/* SIGKILL; the rest follows when it is reaped. */
+static void
+pool_worker_kill(struct pool_worker *worker, enum hm_pool_end end)
+{
+	if (worker->state == POOL_WORKER_DYING)
+		return;
+	worker->is_unready = worker->state == POOL_WORKER_STARTING;
+	worker->state = POOL_WORKER_DYING;
+	worker->end = end;
+	(void)event_del(worker->readable);
+	(void)event_del(worker->deadline);
+	hm_fd_close(&worker->fd);
+	(void)kill(worker->pid, SIGKILL);
+}
+
+static void
+pool_worker_retire(struct pool_worker *worker)
+{
+	worker->is_retired = true;
+	pool_worker_kill(worker, HM_POOL_CRASHED);
+}
+
+static int
+pool_spawn(struct hm_pool *pool)
+{
+	struct hm_spawn spawn = {.path = pool->path,
+	    .nvrtc = pool->settings->nvrtc,
+	    .shows_stderr = hm_log_enabled(HM_LOG_POOL, HM_LOG_DEBUG)};
+	struct pool_worker *worker = calloc(1, sizeof(*worker));
+	struct hm_errbuf text = {""};
+	int error;
+
+	if (worker == NULL)
+		return HM_E_NOMEM;
+	worker->pool = pool;
+	worker->result_fd = -1;
+	error = hm_spawn_worker(&spawn, &worker->pid, &worker->fd, &text);
+	if (error != HM_OK) {
+		pool_set_state(pool, HM_POOL_UNAVAILABLE, text.text);
+		free(worker);
+		return error;
+	}
+	LIST_INSERT_HEAD(&pool->workers, worker, link);
+	pool->n_started++;
+	worker->state = POOL_WORKER_STARTING;
+	worker->readable = event_new(pool->base, worker->fd,
+	    EV_READ | EV_PERSIST, pool_worker_on_readable, worker);
+	worker->deadline =
+	    event_new(pool->base, -1, 0, pool_worker_on_deadline, worker);
+	if (worker->readable == NULL || worker->deadline == NULL) {
+		(void)kill(worker->pid, SIGKILL);
+		(void)waitpid(worker->pid, NULL, 0);
+		pool_worker_free(worker);
+		return HM_E_NOMEM;
+	}
+	(void)event_add(worker->readable, NULL);
+	pool_set_timer(worker->deadline, POOL_START_MS);
+	hm_log(HM_LOG_POOL, HM_LOG_DEBUG, "worker started pid=%ld",
+	    (long)worker->pid);
+	return HM_OK;
+}
+
+void
+hm_pool_get_counts(const struct hm_pool *pool,
+    struct hm_pool_counts *counts_out)
+{
+	const struct pool_worker *worker;
+	struct hm_pool_counts counts = {.n_wanted = pool->n_wanted,
+	    .n_started = pool->n_started,
+	    .n_crashed = pool->n_crashed};
+
+	LIST_FOREACH (worker, &pool->workers, link) {
+		switch (worker->state) {
+		case POOL_WORKER_STARTING:
+			counts.n_starting++;
+			break;
+		case POOL_WORKER_IDLE:
+			counts.n_idle++;
+			break;
+		case POOL_WORKER_BUSY:
+			counts.n_busy++;
+			break;
+		case POOL_WORKER_DYING:
+			break;
+		}
+	}
+	*counts_out = counts;
+}
+
+static uint64_t
+pool_backoff_ms(const struct hm_pool *pool)
+{
+	uint64_t ms = POOL_BACKOFF_MS;
+
+	for (uint32_t i = 1; i < pool->n_bad_starts; i++) {
+		ms *= 2;
+		if (ms >= POOL_MAX_BACKOFF)
+			return POOL_MAX_BACKOFF;
+	}
+	return ms;
+}
+
+/* Start what is missing, now or, after bad starts, in a while. */
+static void
+pool_refill(struct hm_pool *pool)
+{
+	uint32_t n_wanted =
+	    pool->state == HM_POOL_UNAVAILABLE ? 1 : pool->n_wanted;
+	struct hm_pool_counts counts;
+
+	if (event_pending(pool->refill, EV_TIMEOUT, NULL))
+		return;
+	hm_pool_get_counts(pool, &counts);
+	for (uint32_t n = counts.n_starting + counts.n_idle + counts.n_busy;
+	     n < n_wanted; n++) {
+		if (pool_spawn(pool) != HM_OK) {
+			pool_set_timer(pool->refill, POOL_MAX_BACKOFF);
+			return;
+		}
+	}
+}
+
+static void
+pool_on_refill(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	pool_refill(arg);
+}
+
+/* One more worker that never got ready. */
+static void
+pool_bad_start(struct hm_pool *pool, const char *why)
+{
+	struct hm_pool_counts counts;
+
+	pool->n_bad_starts++;
+	hm_pool_get_counts(pool, &counts);
+	if (pool->n_bad_starts >= POOL_MAX_BAD_START &&
+	    counts.n_idle + counts.n_busy == 0)
+		pool_set_state(pool, HM_POOL_UNAVAILABLE, why);
+	if (!event_pending(pool->refill, EV_TIMEOUT, NULL))
+		pool_set_timer(pool->refill, pool_backoff_ms(pool));
+}
+
+int
+hm_pool_open(const struct hm_settings *settings, struct event_base *base,
+    const struct hm_pool_host *host, struct hm_pool **pool_out)
+{
+	struct hm_pool *pool = calloc(1, sizeof(*pool));
+	struct hm_errbuf text = {""};
+
+	if (pool == NULL)
+		return HM_E_NOMEM;
+	LIST_INIT(&pool->workers);
+	pool->settings = settings;
+	pool->base = base;
+	pool->host = *host;
+	pool->n_wanted = settings->workers == 0 ? pool_count_cores()
+						: (uint32_t)settings->workers;
+	pool->child = evsignal_new(base, SIGCHLD, pool_on_child, pool);
+	pool->refill = event_new(base, -1, 0, pool_on_refill, pool);
+	if (pool->child == NULL || pool->refill == NULL ||
+	    event_add(pool->child, NULL) != 0) {
+		hm_pool_close(pool);
+		return HM_E_NOMEM;
+	}
+	if (hm_paths_find_worker(pool->path, sizeof(pool->path), &text) ==
+	    HM_OK)
+		pool_set_timer(pool->refill, 0);
+	else
+		pool_set_state(pool, HM_POOL_UNAVAILABLE, text.text);
+	*pool_out = pool;
+	return HM_OK;
+}
+
+void
+hm_pool_close(struct hm_pool *pool)
+{
+	struct pool_worker *worker;
+
+	if (pool == NULL)
+		return;
+	LIST_FOREACH (worker, &pool->workers, link)
+		pool_worker_kill(worker, HM_POOL_CRASHED);
+	while ((worker = LIST_FIRST(&pool->workers)) != NULL) {
+		while (waitpid(worker->pid, NULL, 0) == -1 && errno == EINTR)
+			;
+		pool_worker_free(worker);
+	}
+	if (pool->child != NULL)
+		event_free(pool->child);
+	if (pool->refill != NULL)
+		event_free(pool->refill);
+	free(pool);
+}
+
+enum hm_pool_state
+hm_pool_state(const struct hm_pool *pool)
+{
+	return pool->state;
+}
+
+const char *
+hm_pool_message(const struct hm_pool *pool)
+{
+	return pool->message.text;
+}
+
+const char *
+hm_pool_compiler(const struct hm_pool *pool)
+{
+	return pool->ready.compiler;
+}
+
+const char *
+hm_pool_targets(const struct hm_pool *pool)
+{
+	return pool->ready.archs;
+}
+
+uint32_t
+hm_pool_sandbox(const struct hm_pool *pool)
+{
+	return pool->ready.sandbox;
+}
+
+bool
+hm_pool_knows(const struct hm_pool *pool, const struct hm_target *target)
+{
+	char number[16];
+	const char *at = pool->ready.archs;
+	size_t length;
+	int n_number;
+
+	n_number = snprintf(number, sizeof(number), "%u", target->cc);
+	if (at[0] == '\0' || n_number < 0)
+		return true;
+	for (; *at != '\0'; at += length + (at[length] == ',')) {
+		length = strcspn(at, ",");
+		if (length == (size_t)n_number &&
+		    strncmp(at, number, length) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Hand a result over and let go of the job. */
+static void
+pool_worker_finish(struct pool_worker *worker, struct hm_pool_result *result)
+{
+	struct hm_pool *pool = worker->pool;
+	void *ticket = worker->ticket;
+
+	worker->recipe = NULL;
+	worker->ticket = NULL;
+	pool->host.on_result(pool->host.arg, ticket, result);
+	hm_fd_close(&worker->result_fd);
+}
+
+/* Whether a worker has done enough for one life. */
+static bool
+pool_worker_is_old(const struct pool_worker *worker,
+    const struct hm_job_result *result)
+{
+	const struct hm_settings *settings = worker->pool->settings;
+
+	/* The compiler was replaced while we ran: no two kinds at once. */
+	if (strcmp(worker->compiler, worker->pool->ready.compiler) != 0)
+		return true;
+	return worker->n_jobs >= settings->worker_jobs ||
+	       (uint64_t)result->resident_kib * 1024 >
+		   settings->worker_resident_bytes;
+}
+
+static int
+pool_worker_take_result(struct pool_worker *worker,
+    const struct hm_frame *frame)
+{
+	struct hm_pool_result from = {.end = HM_POOL_DONE};
+	struct hm_job_result result;
+	int error;
+
+	if (worker->state != POOL_WORKER_BUSY ||
+	    frame->request_id != worker->job_id)
+		return HM_E_PROTOCOL;
+	error = hm_codec_unpack_job_result(frame->body, frame->n_body, &result);
+	if (error != HM_OK)
+		return error;
+	from.result = &result;
+	from.compiler = worker->compiler;
+	if (result.error == HM_OK)
+		error = hm_handover_take(worker->result_fd, &result,
+		    &from.image, &from.n_image);
+	if (error == HM_OK) {
+		(void)event_del(worker->deadline);
+		worker->state = POOL_WORKER_IDLE;
+		pool_worker_finish(worker, &from);
+		if (from.image != NULL)
+			hm_fd_unmap(from.image, from.n_image);
+		if (pool_worker_is_old(worker, &result))
+			pool_worker_retire(worker);
+		worker->pool->host.on_change(worker->pool->host.arg);
+	}
+	hm_job_result_done(&result);
+	return error;
+}
+
+/* Idle workers whose compiler is no longer the one that new workers find. */
+static void
+pool_retire_others(struct hm_pool *pool)
+{
+	struct pool_worker *worker;
+
+	LIST_FOREACH (worker, &pool->workers, link) {
+		if (worker->state == POOL_WORKER_IDLE &&
+		    strcmp(worker->compiler, pool->ready.compiler) != 0)
+			pool_worker_retire(worker);
+	}
+}
+
+static int
+pool_worker_take_ready(struct pool_worker *worker, const struct hm_frame *frame)
+{
+	struct hm_pool *pool = worker->pool;
+	struct hm_worker_ready ready;
+	int error;
+
+	if (worker->state != POOL_WORKER_STARTING)
+		return HM_E_PROTOCOL;
+	error =
+	    hm_codec_unpack_worker_ready(frame->body, frame->n_body, &ready);
+	if (error != HM_OK)
+		return error;
+	if (ready.error != HM_OK) {
+		hm_errbuf_set(&worker->why, "%s", ready.message);
+		pool->n_bad_starts += POOL_MAX_BAD_START;
+		pool_worker_kill(worker, HM_POOL_CRASHED);
+		return HM_OK;
+	}
+	(void)event_del(worker->deadline);
+	worker->state = POOL_WORKER_IDLE;
+	pool->n_bad_starts = 0;
+	(void)snprintf(worker->compiler, sizeof(worker->compiler), "%s",
+	    ready.compiler);
+	pool->ready = ready;
+	pool_retire_others(pool);
+	pool_set_state(pool, HM_POOL_READY, "");
+	pool->host.on_change(pool->host.arg);
+	pool_refill(pool);
+	return HM_OK;
+}
+
+static void
+pool_worker_on_readable(evutil_socket_t fd, short what, void *arg)
+{
+	struct pool_worker *worker = arg;
+	struct hm_frame frame;
+	int error;
+
+	(void)what;
+	error = hm_frame_recv(fd, worker->pool->received, &frame);
+	if (error == HM_E_BUSY)
+		return;
+	if (error == HM_OK) {
+		if (frame.type == HM_FRAME_JOB_RESULT)
+			error = pool_worker_take_result(worker, &frame);
+		else if (frame.type == HM_FRAME_WORKER_READY)
+			error = pool_worker_take_ready(worker, &frame);
+		else
+			error = HM_E_PROTOCOL;
+		hm_fd_close(&frame.fd);
+		if (error != HM_OK)
+			hm_errbuf_set(&worker->why,
+			    "the compiler process broke the rules: %s",
+			    hm_strerror(error));
+	}
+	if (error != HM_OK)
+		pool_worker_kill(worker, HM_POOL_CRASHED);
+}
+
+static void
+pool_worker_on_deadline(evutil_socket_t fd, short what, void *arg)
+{
+	struct pool_worker *worker = arg;
+
+	(void)fd;
+	(void)what;
+	if (worker->state == POOL_WORKER_STARTING)
+		hm_errbuf_set(&worker->why,
+		    "the compiler was not ready after %u s",
+		    POOL_START_MS / 1000);
+	else
+		hm_errbuf_set(&worker->why,
+		    "the compiler took longer than %llu ms "
+		    "(limits.build_ms)",
+		    (unsigned long long)worker->pool->settings->build_ms);
+	pool_worker_kill(worker, HM_POOL_TIMED_OUT);
+}
+
+/* Put the end of a worker in words, unless we know better why it went. */
+static void
+pool_worker_explain(struct pool_worker *worker, int status)
+{
+	if (worker->why.text[0] != '\0')
+		return;
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU) {
+		worker->end = HM_POOL_TIMED_OUT;
+		hm_errbuf_set(&worker->why,
+		    "the compiler used up its processor time");
+	} else if (WIFSIGNALED(status)) {
+		hm_errbuf_set(&worker->why,
+		    "the compiler process was killed by signal %d (%s)",
+		    WTERMSIG(status), strsignal(WTERMSIG(status)));
+	} else {
+		hm_errbuf_set(&worker->why,
+		    "the compiler process ended with status %d",
+		    WEXITSTATUS(status));
+	}
+}
+
+/* A worker is dead and reaped: settle its job, start another. */
+static void
+pool_bury(struct pool_worker *worker, int status)
+{
+	struct hm_pool *pool = worker->pool;
+	bool is_bad = !worker->is_retired;
+	struct hm_pool_result result = {.image = NULL};
+
+	pool_worker_explain(worker, status);
+	result.end = worker->end;
+	result.message = worker->why;
+	if (is_bad) {
+		pool->n_crashed++;
+		hm_log(HM_LOG_POOL,
+		    pool->state == HM_POOL_UNAVAILABLE ? HM_LOG_DEBUG
+						       : HM_LOG_WARNING,
+		    "worker lost pid=%ld jobs=%llu why=\"%s\"",
+		    (long)worker->pid, (unsigned long long)worker->n_jobs,
+		    worker->why.text);
+	}
+	if (worker->recipe != NULL)
+		pool_worker_finish(worker, &result);
+	if (is_bad && worker->is_unready)
+		pool_bad_start(pool, result.message.text);
+	pool_worker_free(worker);
+	pool_refill(pool);
+}
+
+static void
+pool_on_child(evutil_socket_t fd, short what, void *arg)
+{
+	struct hm_pool *pool = arg;
+	struct pool_worker *worker;
+	struct pool_worker *next;
+	int status = 0;
+
+	(void)fd;
+	(void)what;
+	for (worker = LIST_FIRST(&pool->workers); worker != NULL;
+	     worker = next) {
+		next = LIST_NEXT(worker, link);
+		if (waitpid(worker->pid, &status, WNOHANG) != worker->pid)
+			continue;
+		/* Its last words may still be in the channel: a finished job,
+		 * or why it cannot start. */
+		if (worker->state != POOL_WORKER_DYING)
+			pool_worker_on_readable(worker->fd, EV_READ, worker);
+		if (worker->state != POOL_WORKER_DYING) {
+			worker->is_unready =
+			    worker->state == POOL_WORKER_STARTING;
+			worker->end = HM_POOL_CRASHED;
+			worker->state = POOL_WORKER_DYING;
+		}
+		pool_bury(worker, status);
+	}
+}
+
+/* How well a worker suits a job: 0 = not at all, more is better. */
+static int
+pool_worker_fit(const struct pool_worker *worker,
+    const struct hm_recipe *recipe, bool is_fresh)
+{
+	if (worker->state != POOL_WORKER_IDLE ||
+	    (is_fresh && worker->n_jobs != 0))
+		return 0;
+	if (!worker->is_tainted)
+		return 1;
+	if (recipe->is_own || worker->uid != recipe->uid)
+		return 0;
+	return 2;
+}
+
+static struct pool_worker *
+pool_choose(struct hm_pool *pool, const struct hm_recipe *recipe, bool is_fresh)
+{
+	struct pool_worker *worker;
+	struct pool_worker *best = NULL;
+	struct pool_worker *unfit = NULL;
+	struct hm_pool_counts counts;
+	int best_fit = 0;
+
+	LIST_FOREACH (worker, &pool->workers, link) {
+		int fit = pool_worker_fit(worker, recipe, is_fresh);
+
+		if (fit > best_fit) {
+			best = worker;
+			best_fit = fit;
+		}
+		if (fit == 0 && worker->state == POOL_WORKER_IDLE)
+			unfit = worker;
+	}
+	if (best != NULL || unfit == NULL)
+		return best;
+	/* All who are free are spoilt for this job: replace one. */
+	hm_pool_get_counts(pool, &counts);
+	if (counts.n_starting == 0) {
+		pool_worker_retire(unfit);
+		pool_refill(pool);
+	}
+	return NULL;
+}
+
+int
+hm_pool_start(struct hm_pool *pool, const struct hm_recipe *recipe,
+    bool is_fresh, void *ticket)
+{
+	struct pool_worker *worker;
+	uint64_t cpu_seconds = pool->settings->build_ms * 2 / 3000 + 1;
+	struct hm_handover handover = {.job_id = ++pool->next_job_id,
+	    .buffer = pool->packed};
+	int error;
+
+	if (pool->state == HM_POOL_UNAVAILABLE)
+		return HM_E_UNAVAILABLE;
+	worker = pool_choose(pool, recipe, is_fresh);
+	if (worker == NULL)
+		return HM_E_BUSY;
+	/* The wall clock below holds those for whom this fails. */
+	if (hm_spawn_limit_cpu(worker->pid, cpu_seconds) != HM_OK)
+		hm_log(HM_LOG_POOL, HM_LOG_DEBUG,
+		    "cannot limit processor time pid=%ld error=\"%s\"",
+		    (long)worker->pid, strerror(errno));
+	handover.channel = worker->fd;
+	error = hm_handover_send(&handover, recipe, &worker->result_fd);
+	if (error == HM_E_UNAVAILABLE) {
+		/* It died since we looked; SIGCHLD is on its way. */
+		pool_worker_kill(worker, HM_POOL_CRASHED);
+		return HM_E_BUSY;
+	}
+	if (error != HM_OK)
+		return error;
+	worker->state = POOL_WORKER_BUSY;
+	worker->job_id = handover.job_id;
+	worker->n_jobs++;
+	worker->recipe = recipe;
+	worker->ticket = ticket;
+	if (!recipe->is_own) {
+		worker->is_tainted = true;
+		worker->uid = recipe->uid;
+	}
+	pool_set_timer(worker->deadline, pool->settings->build_ms);
+	return HM_OK;
+}

@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * server.c - owner of the loop, of every part, and of the order they come and
+ * go in.
+ *
+ * Draining: no new connections, queued builds are refused, running ones finish
+ * and are answered; then, or after limits.drain_ms, the loop ends. A second
+ * signal ends it at once.
+ */
+#include "daemon/server.h"
+
+#include <sys/queue.h>
+#include <sys/socket.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <event2/event.h>
+
+#include "cache/cache.h"
+#include "daemon/call.h"
+#include "daemon/choice.h"
+#include "daemon/clock.h"
+#include "daemon/compile.h"
+#include "daemon/core.h"
+#include "daemon/dispatch.h"
+#include "daemon/flight.h"
+#include "daemon/limits.h"
+#include "daemon/listener.h"
+#include "daemon/log.h"
+#include "daemon/notify.h"
+#include "daemon/paths.h"
+#include "daemon/pool.h"
+#include "daemon/session.h"
+#include "daemon/source_memo.h"
+#include "proto/fd.h"
+
+#define SERVER_ACCEPTS_A_TURN 64
+#define SERVER_PAUSE_MS       100
+#define SERVER_DRAIN_STEP_MS  10
+
+static const int server_signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR2};
+#define N_SERVER_SIGNALS (sizeof(server_signals) / sizeof(server_signals[0]))
+
+struct hm_server {
+	struct hm_core core; /* the pointers in it are owned here */
+	struct hm_session_host host;
+	struct hm_listener listener;
+	TAILQ_HEAD(, hm_session) sessions;
+	uint32_t n_sessions;
+	struct event *accept; /* events: all owned */
+	struct event *resume; /* accepting, after a pause */
+	struct event *idle;
+	struct event *drain;
+	struct event *signals[N_SERVER_SIGNALS];
+	uint64_t drain_until_us;
+	bool is_paused; /* accepting: too few descriptors are left */
+};
+
+static void
+server_set_timer(struct event *event, uint64_t ms)
+{
+	struct timeval wait = {(time_t)(ms / 1000),
+	    (suseconds_t)(ms % 1000 * 1000)};
+
+	(void)event_add(event, &wait);
+}
+
+static void
+server_watch_idle(struct hm_server *server)
+{
+	const struct hm_settings *settings = server->core.settings;
+
+	if (settings->is_private && server->n_sessions == 0 &&
+	    !server->core.is_draining)
+		server_set_timer(server->idle, settings->idle_ms);
+}
+
+/* Stop accepting until descriptors are free again; said once. */
+static void
+server_pause_accept(struct hm_server *server, const char *why)
+{
+	if (!server->is_paused)
+		hm_log(HM_LOG_SERVER, HM_LOG_WARNING,
+		    "no new connections for now why=\"%s\" connections=%u", why,
+		    server->n_sessions);
+	server->is_paused = true;
+	(void)event_del(server->accept);
+	server_set_timer(server->resume, SERVER_PAUSE_MS);
+}
+
+/* Whether the next descriptor would lie in the reserve. */
+static bool
+server_is_short_of_files(const struct hm_server *server)
+{
+	int fd = fcntl(server->listener.fd, F_DUPFD_CLOEXEC, 0);
+	bool is_short =
+	    fd == -1 || hm_limits_is_scarce(server->core.limits, fd);
+
+	hm_fd_close(&fd);
+	return is_short;
+}
+
+static void
+server_on_resume(evutil_socket_t fd, short what, void *arg)
+{
+	struct hm_server *server = arg;
+
+	(void)fd;
+	(void)what;
+	if (server->core.is_draining)
+		return;
+	if (server_is_short_of_files(server)) {
+		server_set_timer(server->resume, SERVER_PAUSE_MS);
+		return;
+	}
+	server->is_paused = false;
+	(void)event_add(server->accept, NULL);
+}
+
+static void
+server_on_closed(struct hm_session *session, void *arg)
+{
+	struct hm_server *server = arg;
+
+	hm_call_drop_all(session);
+	TAILQ_REMOVE(&server->sessions, session, link);
+	server->n_sessions--;
+	hm_limits_release(server->core.limits, session->peer.uid);
+	/* Its descriptor is closed after this: look in the next turn. */
+	if (server->is_paused)
+		event_active(server->resume, EV_TIMEOUT, 0);
+	server_watch_idle(server);
+}
+
+static int
+server_on_frame(struct hm_session *session, const struct hm_frame *frame,
+    void *arg)
+{
+	struct hm_server *server = arg;
+
+	return hm_dispatch(&server->core, session, frame);
+}
+
+/* One line to a peer that gets no session, as good as it goes. */
+static void
+server_turn_away(int fd, int error)
+{
+	struct hm_refusal refusal = {.error = error,
+	    .message = "too many connections of this user "
+		       "(limits.uid_connections)"};
+	uint8_t body[600];
+	uint8_t unread[256];
+	struct hm_frame frame = {.type = HM_FRAME_ERROR,
+	    .body = body,
+	    .fd = -1};
+	ssize_t n_unread;
+
+	if (hm_codec_pack_refusal(&refusal, body, sizeof(body),
+		&frame.n_body) == HM_OK)
+		(void)hm_frame_send(fd, &frame);
+	/* To close over unread bytes would make the peer lose our line. */
+	n_unread = recv(fd, unread, sizeof(unread), MSG_DONTWAIT);
+	(void)n_unread;
+}
+
+/* Make a session of a new socket, which is taken in any case. */
+static void
+server_admit(struct hm_server *server, int fd)
+{
+	struct hm_session *session = NULL;
+	struct hm_peer peer;
+	int error;
+
+	error = hm_limits_identify(server->core.limits, fd, &peer);
+	if (error == HM_OK) {
+		error = hm_limits_admit(server->core.limits, peer.uid);
+		if (error == HM_E_BUSY) {
+			hm_log(HM_LOG_CONN, HM_LOG_INFO,
+			    "too many connections uid=%lu pid=%ld",
+			    (unsigned long)peer.uid, (long)peer.pid);
+			server_turn_away(fd, error);
+		}
+	}
+	if (error != HM_OK) {
+		hm_fd_close(&fd);
+		return;
+	}
+	error = hm_session_new(&server->host, fd, &peer, &session);
+	if (error != HM_OK) {
+		hm_limits_release(server->core.limits, peer.uid);
+		hm_fd_close(&fd);
+		return;
+	}
+	TAILQ_INSERT_TAIL(&server->sessions, session, link);
+	server->n_sessions++;
+	(void)event_del(server->idle);
+}
+
+static void
+server_on_accept(evutil_socket_t listener_fd, short what, void *arg)
+{
+	struct hm_server *server = arg;
+
+	(void)what;
+	for (int i = 0; i < SERVER_ACCEPTS_A_TURN; i++) {
+		int fd = accept4(listener_fd, NULL, NULL,
+		    SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd != -1) {
+			bool is_scarce =
+			    hm_limits_is_scarce(server->core.limits, fd);
+
+			server_admit(server, fd);
+			if (!is_scarce)
+				continue;
+			server_pause_accept(server, "limits.fd_reserve");
+			return;
+		}
+		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
+		    errno == ENOBUFS) {
+			server_pause_accept(server, strerror(errno));
+			return;
+		}
+		if (errno != ECONNABORTED && errno != EINTR)
+			return; /* nobody there */
+	}
+}
+
+/* Whether everything owed has been said. */
+static bool
+server_is_drained(const struct hm_server *server)
+{
+	const struct hm_session *session;
+
+	if (hm_flights_running(server->core.flights) > 0)
+		return false;
+	TAILQ_FOREACH (session, &server->sessions, link) {
+		if (!STAILQ_EMPTY(&session->queue))
+			return false;
+	}
+	return true;
+}
+
+static void
+server_on_drain(evutil_socket_t fd, short what, void *arg)
+{
+	struct hm_server *server = arg;
+
+	(void)fd;
+	(void)what;
+	if (server_is_drained(server) ||
+	    hm_clock_us() >= server->drain_until_us)
+		(void)event_base_loopbreak(server->core.base);
+	else
+		server_set_timer(server->drain, SERVER_DRAIN_STEP_MS);
+}
+
+static void
+server_drain(struct hm_server *server, const char *why)
+{
+	struct hm_errbuf text = {""};
+
+	if (server->core.is_draining) {
+		(void)event_base_loopbreak(server->core.base);
+		return;
+	}
+	hm_log(HM_LOG_SERVER, HM_LOG_NOTICE,
+	    "stopping why=\"%s\" connections=%u building=%u queued=%u", why,
+	    server->n_sessions, hm_flights_running(server->core.flights),
+	    hm_flights_queued(server->core.flights));
+	server->core.is_draining = true;
+	server->drain_until_us =
+	    hm_clock_us() + server->core.settings->drain_ms * UINT64_C(1000);
+	(void)event_del(server->accept);
+	(void)event_del(server->resume);
+	(void)event_del(server->idle);
+	hm_listener_stop(&server->listener);
+	if (hm_notify_stopping(&text) != HM_OK)
+		hm_log(HM_LOG_SERVER, HM_LOG_WARNING,
+		    "cannot notify why=\"%s\"", text.text);
+	hm_flights_drain(server->core.flights);
+	server_set_timer(server->drain, 0);
+}
+
+static void
+server_on_idle(evutil_socket_t fd, short what, void *arg)
+{
+	struct hm_server *server = arg;
+
+	(void)fd;
+	(void)what;
+	if (hm_flights_running(server->core.flights) +
+		hm_flights_queued(server->core.flights) >
+	    0)
+		server_watch_idle(server);
+	else
+		server_drain(server, "idle");
+}
+
+static void
+server_on_stop(void *arg)
+{
+	server_drain(arg, "stop");
+}
+
+static void
+server_on_signal(evutil_socket_t number, short what, void *arg)
+{
+	struct hm_server *server = arg;
+
+	(void)what;
+	if (number == SIGUSR2)
+		hm_log_toggle_debug();
+	else
+		server_drain(server, strsignal(number));
+}
+
+static void
+server_on_pool_change(void *arg)
+{
+	struct hm_server *server = arg;
+
+	hm_flights_on_change(server->core.flights);
+	hm_compile_resume_parked(&server->core);
+}
+
+static void
+server_on_pool_result(void *arg, void *ticket,
+    const struct hm_pool_result *result)
+{
+	struct hm_server *server = arg;
+
+	hm_flights_on_result(server->core.flights, ticket, result);
+}
+
+static int
+server_open_base(struct hm_server *server)
+{
+	struct event_config *config = event_config_new();
+
+	if (config == NULL)
+		return HM_E_NOMEM;
+	/* One thread, one kind of loop, whatever the environment says. */
+	(void)event_config_set_flag(config,
+	    EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_IGNORE_ENV);
+	server->core.base = event_base_new_with_config(config);
+	event_config_free(config);
+	return server->core.base == NULL ? HM_E_NOMEM : HM_OK;
+}
+
+static int
+server_open_events(struct hm_server *server)
+{
+	struct event_base *base = server->core.base;
+
+	server->accept = event_new(base, server->listener.fd,
+	    EV_READ | EV_PERSIST, server_on_accept, server);
+	server->resume = event_new(base, -1, 0, server_on_resume, server);
+	server->idle = event_new(base, -1, 0, server_on_idle, server);
+	server->drain = event_new(base, -1, 0, server_on_drain, server);
+	if (server->accept == NULL || server->resume == NULL ||
+	    server->idle == NULL || server->drain == NULL)
+		return HM_E_NOMEM;
+	for (size_t i = 0; i < N_SERVER_SIGNALS; i++) {
+		server->signals[i] = evsignal_new(base, server_signals[i],
+		    server_on_signal, server);
+		if (server->signals[i] == NULL ||
+		    event_add(server->signals[i], NULL) != 0)
+			return HM_E_NOMEM;
+	}
+	return event_add(server->accept, NULL) == 0 ? HM_OK : HM_E_SYSTEM;
+}
+
+static int
+server_open_cache(struct hm_server *server, struct hm_errbuf *errbuf)
+{
+	const struct hm_settings *settings = server->core.settings;
+	const struct hm_cache_options options = {
+	    .directory = settings->store,
+	    .cap_bytes = settings->store_cap_bytes,
+	    .hot_bytes = settings->hot_bytes,
+	};
+	struct hm_cache_stats stats;
+	int error;
+
+	error = hm_cache_open(&options, &server->core.cache, errbuf);
+	if (error != HM_OK)
+		return error;
+	hm_cache_get_stats(server->core.cache, &stats);
+	if (stats.notice[0] != '\0')
+		hm_log(HM_LOG_CACHE, HM_LOG_WARNING, "store notice=\"%s\"",
+		    stats.notice);
+	if (!stats.durable)
+		hm_log(HM_LOG_CACHE, HM_LOG_WARNING,
+		    "kernels are not kept why=\"%s\"", stats.degraded);
+	return HM_OK;
+}
+
+/* What stands behind the socket; nothing here talks to the outside. */
+static int
+server_open_parts(struct hm_server *server)
+{
+	const struct hm_pool_host pool_host = {
+	    .on_result = server_on_pool_result,
+	    .on_change = server_on_pool_change,
+	    .arg = server,
+	};
+	struct hm_core *core = &server->core;
+	int error;
+
+	error = server_open_base(server);
+	if (error == HM_OK)
+		error = hm_choices_open(&core->choices);
+	if (error == HM_OK)
+		error = hm_source_memo_open(&core->sources);
+	if (error == HM_OK)
+		error = hm_flights_open(core, &core->flights);
+	if (error == HM_OK)
+		error = hm_pool_open(core->settings, core->base, &pool_host,
+		    &core->pool);
+	return error;
+}
+
+static int
+server_open_all(struct hm_server *server, struct hm_errbuf *errbuf)
+{
+	const struct hm_settings *settings = server->core.settings;
+	int error;
+
+	error = hm_paths_prepare(settings, errbuf);
+	if (error == HM_OK)
+		error = hm_listener_lock(&server->listener, settings->socket,
+		    errbuf);
+	if (error == HM_OK)
+		error = hm_limits_open(settings, &server->core.limits);
+	if (error == HM_OK)
+		error = server_open_cache(server, errbuf);
+	if (error == HM_OK)
+		error = server_open_parts(server);
+	if (error == HM_OK)
+		error = hm_listener_open(&server->listener,
+		    settings->is_private ? 0600 : 0666, errbuf);
+	if (error == HM_OK)
+		error = server_open_events(server);
+	return error;
+}
+
+int
+hm_server_open(const struct hm_settings *settings,
+    struct hm_server **server_out, struct hm_errbuf *errbuf)
+{
+	struct hm_server *server = calloc(1, sizeof(*server));
+	struct hm_errbuf text = {""};
+	int error;
+
+	if (server == NULL)
+		return HM_E_NOMEM;
+	TAILQ_INIT(&server->sessions);
+	LIST_INIT(&server->core.parked);
+	hm_listener_init(&server->listener);
+	server->core.settings = settings;
+	server->core.started_us = hm_clock_us();
+	server->core.on_stop = server_on_stop;
+	server->core.on_stop_arg = server;
+	error = server_open_all(server, errbuf);
+	if (error != HM_OK) {
+		hm_server_close(server);
+		return error;
+	}
+	server->host.base = server->core.base;
+	server->host.settings = settings;
+	server->host.on_frame = server_on_frame;
+	server->host.on_closed = server_on_closed;
+	server->host.arg = server;
+	server_watch_idle(server);
+	hm_log(HM_LOG_SERVER, HM_LOG_NOTICE,
+	    "listening version=" HM_VERSION " socket=%s store=%s%s",
+	    settings->socket, settings->store,
+	    settings->is_private ? " private=1" : "");
+	if (geteuid() == 0 && !settings->is_private)
+		hm_log(HM_LOG_SERVER, HM_LOG_NOTICE,
+		    "running as root; a user of its own is enough");
+	/* Nobody there to hear it is no reason not to serve. */
+	if (hm_notify_ready(&text) != HM_OK)
+		hm_log(HM_LOG_SERVER, HM_LOG_WARNING,
+		    "cannot notify why=\"%s\"", text.text);
+	*server_out = server;
+	return HM_OK;
+}
+
+void
+hm_server_run(struct hm_server *server)
+{
+	(void)event_base_dispatch(server->core.base);
+}
+
+static void
+server_free_event(struct event *event)
+{
+	if (event != NULL)
+		event_free(event);
+}
+
+void
+hm_server_close(struct hm_server *server)
+{
+	struct hm_session *session;
+
+	if (server == NULL)
+		return;
+	hm_listener_stop(&server->listener);
+	while ((session = TAILQ_FIRST(&server->sessions)) != NULL)
+		hm_session_free(session);
+	server_free_event(server->accept);
+	server_free_event(server->resume);
+	server_free_event(server->idle);
+	server_free_event(server->drain);
+	for (size_t i = 0; i < N_SERVER_SIGNALS; i++)
+		server_free_event(server->signals[i]);
+	/* Jobs borrow recipes of flights: first who works, then what on. */
+	hm_pool_close(server->core.pool);
+	hm_flights_close(server->core.flights);
+	hm_choices_close(server->core.choices);
+	hm_source_memo_close(server->core.sources);
+	hm_cache_close(server->core.cache);
+	hm_limits_close(server->core.limits);
+	if (server->core.base != NULL)
+		event_base_free(server->core.base);
+	/* The lock goes last: the next daemon finds everything put away. */
+	hm_listener_close(&server->listener);
+	free(server);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * server.h - the running daemon: makes the parts, runs the loop, ends well.
+ */
+#ifndef HM_DAEMON_SERVER_H
+#define HM_DAEMON_SERVER_H
+
+#include "daemon/config.h"
+#include "proto/error.h"
+
+struct hm_server;
+
+/**
+ * Lock, open the store, listen. Ready means listening: whoever asked is told
+ * here, before any compiler is up. settings is borrowed.
+ *
+ * Returns HM_OK or the error of the part that failed, one line in errbuf.
+ */
+int hm_server_open(const struct hm_settings *settings,
+    struct hm_server **server_out, struct hm_errbuf *errbuf);
+
+/* Until SIGTERM, SIGINT, SIGHUP, `stop` or, if private, idleness. */
+void hm_server_run(struct hm_server *server);
+
+/* Everything stored is durable afterwards. NULL allowed. */
+void hm_server_close(struct hm_server *server);
+
+#endif

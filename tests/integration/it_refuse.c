@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * it_refuse.c - what hummingd does not do, and the one line it says instead.
+ */
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "jit/config.h"
+#include "proto/fd.h"
+#include "tests/integration/wire.h"
+
+#define NOBODY 65534
+
+static struct harness harness;
+
+static int
+setup(void **state)
+{
+	harness_init(&harness);
+	*state = &harness;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	harness_done(*state);
+	return 0;
+}
+
+/* Exit status 1 and exactly one line that names both words. */
+static void
+expect_line(const char *const *options, const char *word, const char *reason)
+{
+	char text[2048];
+
+	assert_int_equal(harness_fail(&harness, options, text, sizeof(text)),
+	    1);
+	assert_int_equal(strncmp(text, "hummingd: ", 10), 0);
+	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+	if (strstr(text, word) == NULL || strstr(text, reason) == NULL)
+		fail_msg("not '%s', '%s': %s", word, reason, text);
+}
+
+static void
+write_file(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "we");
+
+	assert_non_null(file);
+	assert_true(fputs(text, file) >= 0);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void
+test_refuse__foreign_store__is_left_alone(void **state)
+{
+	char path[160];
+	char text[64];
+
+	(void)state;
+	assert_int_equal(mkdir(harness.store, 0700), 0);
+	(void)snprintf(path, sizeof(path), "%s/thesis.tex", harness.store);
+	write_file(path, "all I have\n");
+	expect_line(NULL, harness.store, "thesis.tex");
+	harness_read(path, text, sizeof(text));
+	assert_string_equal(text, "all I have\n");
+	assert_int_not_equal(access(harness.socket, F_OK), 0);
+}
+
+static void
+test_refuse__store_open_to_others__is_not_trusted(void **state)
+{
+	(void)state;
+	assert_int_equal(mkdir(harness.store, 0700), 0);
+	assert_int_equal(chmod(harness.store, 0777), 0);
+	expect_line(NULL, harness.store, "writ");
+}
+
+static void
+test_refuse__store_is_a_file__is_named(void **state)
+{
+	(void)state;
+	write_file(harness.store, "");
+	expect_line(NULL, harness.store, "director");
+}
+
+static void
+test_refuse__second_daemon__on_the_same_socket(void **state)
+{
+	struct harness second;
+	struct wire wire;
+	char other[160];
+	const char *options[] = {"--private", "--socket", NULL, "--store",
+	    other, NULL};
+
+	(void)state;
+	harness_start(&harness);
+	second = harness;
+	second.pid = 0;
+	(void)snprintf(second.log, sizeof(second.log), "%s/second",
+	    harness.folder);
+	(void)snprintf(other, sizeof(other), "%s/other", harness.folder);
+	options[2] = harness.socket;
+	{
+		char text[2048];
+
+		assert_int_equal(
+		    harness_fail(&second, options, text, sizeof(text)), 1);
+		assert_non_null(strstr(text, "another hummingd"));
+		assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+	}
+	wire_open(&wire, &harness); /* the first one lives on */
+	(void)wire_number(&wire, HM_FRAME_STATS, "builds");
+	wire_close(&wire);
+}
+
+static void
+test_refuse__second_daemon__on_the_same_store(void **state)
+{
+	struct harness second;
+	struct wire wire;
+	char other[160];
+	char text[2048];
+	const char *options[] = {"--private", "--socket", other, "--store",
+	    harness.store, NULL};
+
+	(void)state;
+	harness_start(&harness);
+	second = harness;
+	second.pid = 0;
+	(void)snprintf(second.log, sizeof(second.log), "%s/second",
+	    harness.folder);
+	(void)snprintf(other, sizeof(other), "%s/other", harness.folder);
+	assert_int_equal(harness_fail(&second, options, text, sizeof(text)), 1);
+	assert_non_null(strstr(text, harness.store));
+	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+	wire_open(&wire, &harness);
+	(void)wire_number(&wire, HM_FRAME_STATS, "builds");
+	wire_close(&wire);
+}
+
+static void
+test_refuse__socket_path_is_no_socket__is_left_alone(void **state)
+{
+	(void)state;
+	write_file(harness.socket, "precious");
+	expect_line(NULL, harness.socket, "no socket");
+	assert_int_equal(access(harness.socket, F_OK), 0);
+}
+
+static void
+test_refuse__bad_configuration__names_file_and_line(void **state)
+{
+	char path[160];
+	const char *options[] = {"-n", "-c", path, NULL};
+
+	(void)state;
+	(void)snprintf(path, sizeof(path), "%s/conf", harness.folder);
+	write_file(path, "# fine\nworkers = 2\n[limits]\nqeue = 7\n");
+	expect_line(options, "conf:4:", "unknown key 'limits.qeue'");
+	write_file(path, "workers = many\n");
+	expect_line(options, "conf:1:", "'many'");
+	write_file(path, "workers = 2\nnonsense\n");
+	expect_line(options, "conf:2:", "key = value");
+}
+
+static void
+test_refuse__packs__say_so(void **state)
+{
+	const char *options[] = {"--pack", "x.pack", NULL};
+
+	(void)state;
+	expect_line(options, "x.pack", "not supported");
+}
+
+static void
+test_refuse__wrong_usage__exits_2(void **state)
+{
+	static const char *const wrong[][3] = {{"--bogus", NULL},
+	    {"operand", NULL}, {"--socket", NULL}};
+	char text[2048];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		assert_int_equal(
+		    harness_fail(&harness, wrong[i], text, sizeof(text)), 2);
+		assert_non_null(strstr(text, "--help"));
+		assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+	}
+}
+
+/*
+ * What this program does when it is started as "it_refuse --nobody SOCKET":
+ * it becomes nobody and asks. Its exit status tells; 0 = refused as it should.
+ */
+static int
+as_nobody(const char *socket)
+{
+	const struct wire_source source = {
+	    .text = "extern \"C\" __global__ void f(int *p) { *p = 1; }\n",
+	    .arch = "sm_80",
+	};
+	static struct wire wire;
+	struct wire_kernel kernel;
+	struct hm_refusal refusal;
+	struct hm_frame frame;
+
+	if (setresgid(NOBODY, NOBODY, NOBODY) != 0 ||
+	    setresuid(NOBODY, NOBODY, NOBODY) != 0)
+		return 10;
+	(void)snprintf(harness.socket, sizeof(harness.socket), "%s", socket);
+	wire_open(&wire, &harness);
+	(void)wire_send_compile(&wire, &source);
+	if (!wire_recv_kernel(&wire, &kernel))
+		return 11;
+	if (kernel.reply.status != HM_REPLY_DENIED ||
+	    kernel.reply.error != HM_E_DENIED)
+		return 12;
+	if (strstr(kernel.reply.message, "group") == NULL)
+		return 13;
+	wire_kernel_done(&kernel);
+	if (!wire_send(&wire, HM_FRAME_STOP, NULL, 0) ||
+	    !wire_recv(&wire, &frame, 5000) || frame.type != HM_FRAME_ERROR ||
+	    hm_codec_unpack_refusal(frame.body, frame.n_body, &refusal) !=
+		HM_OK ||
+	    refusal.error != HM_E_DENIED)
+		return 14;
+	/* Reading is for everybody. */
+	(void)wire_number(&wire, HM_FRAME_STATS, "builds");
+	if (wire_wait_compiler(&wire)) {
+		wire_get(&wire, "w4a16,m=1", "sm_80", &kernel);
+		if (kernel.reply.status != HM_REPLY_BUILT)
+			return 15;
+		wire_kernel_done(&kernel);
+	}
+	wire_close(&wire);
+	return 0;
+}
+
+static void
+test_refuse__user_without_rights__reads_only(void **state)
+{
+	char program[] = "/proc/self/exe";
+	char option[] = "--nobody";
+	char *const arguments[] = {program, option, harness.socket, NULL};
+	int status = 0;
+	pid_t pid;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	harness.is_system = true;
+	assert_int_equal(chmod(harness.folder, 0755), 0);
+	harness_start(&harness);
+	assert_int_equal(
+	    posix_spawn(&pid, program, NULL, NULL, arguments, environ), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_int_equal(harness_stop(&harness), 0);
+}
+
+static void
+test_refuse__stop_of_a_system_daemon__is_denied(void **state)
+{
+	struct hm_refusal refusal;
+	struct hm_frame frame;
+	struct wire wire;
+
+	(void)state;
+	harness.is_system = true;
+	harness_start(&harness);
+	wire_open(&wire, &harness);
+	assert_true(wire_send(&wire, HM_FRAME_STOP, NULL, 0));
+	assert_true(wire_recv(&wire, &frame, 5000));
+	assert_int_equal(frame.type, HM_FRAME_ERROR);
+	assert_int_equal(
+	    hm_codec_unpack_refusal(frame.body, frame.n_body, &refusal), HM_OK);
+	assert_int_equal(refusal.error, HM_E_DENIED);
+	wire_close(&wire);
+}
+
+static void
+test_refuse__too_many_connections__next_is_told(void **state)
+{
+	struct wire wires[4];
+	struct wire extra;
+	struct hm_frame frame;
+	struct hm_refusal refusal;
+
+	(void)state;
+	harness.environment[0] = "HUMMING_LIMITS_UID_CONNECTIONS=4";
+	harness_start(&harness);
+	for (size_t i = 0; i < 4; i++)
+		wire_open(&wires[i], &harness);
+	wire_connect(&extra, &harness);
+	assert_true(wire_recv(&extra, &frame, 5000));
+	assert_int_equal(frame.type, HM_FRAME_ERROR);
+	assert_int_equal(
+	    hm_codec_unpack_refusal(frame.body, frame.n_body, &refusal), HM_OK);
+	assert_int_equal(refusal.error, HM_E_BUSY);
+	wire_close(&extra);
+	wire_close(&wires[0]);
+	/* Its place is free as soon as its end has been seen. */
+	(void)wire_number(&wires[1], HM_FRAME_STATS, "builds");
+	wire_open(&wires[0], &harness);
+	for (size_t i = 0; i < 4; i++)
+		wire_close(&wires[i]);
+}
+
+static void
+test_refuse__no_compiler__stored_kernels_are_served(void **state)
+{
+	struct wire_kernel kernel;
+	struct wire wire;
+	json_t *json;
+
+	(void)state;
+	harness_start(&harness);
+	wire_open(&wire, &harness);
+	if (!wire_wait_compiler(&wire)) {
+		wire_close(&wire);
+		skip();
+	}
+	wire_get(&wire, "w4a16,m=1", "sm_80", &kernel);
+	wire_kernel_done(&kernel);
+	wire_close(&wire);
+	assert_int_equal(harness_stop(&harness), 0);
+	harness.environment[0] = "HUMMING_COMPILER_NVRTC=/nowhere";
+	harness_start(&harness);
+	wire_open(&wire, &harness);
+	assert_false(wire_wait_compiler(&wire));
+	wire_get(&wire, "w4a16,m=1", "sm_80", &kernel);
+	assert_int_equal(kernel.reply.tier, HM_TIER_STORE);
+	wire_kernel_done(&kernel);
+	wire_get(&wire, "w4a16,m=1", "sm_89", &kernel);
+	assert_int_equal(kernel.reply.status, HM_REPLY_UNSUPPORTED);
+	assert_int_equal(kernel.reply.error, HM_E_UNSUPPORTED);
+	assert_int_equal(strncmp(kernel.reply.message, "no compiler: ", 13), 0);
+	wire_kernel_done(&kernel);
+	json = wire_json(&wire, HM_FRAME_STATUS);
+	assert_non_null(
+	    strstr(json_string_value(json_object_get(json, "degraded")),
+		"no compiler"));
+	json_decref(json);
+	wire_close(&wire);
+}
+
+int
+main(int argc, char **argv)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+	    TEST(test_refuse__foreign_store__is_left_alone),
+	    TEST(test_refuse__store_open_to_others__is_not_trusted),
+	    TEST(test_refuse__store_is_a_file__is_named),
+	    TEST(test_refuse__second_daemon__on_the_same_socket),
+	    TEST(test_refuse__second_daemon__on_the_same_store),
+	    TEST(test_refuse__socket_path_is_no_socket__is_left_alone),
+	    TEST(test_refuse__bad_configuration__names_file_and_line),
+	    TEST(test_refuse__packs__say_so),
+	    TEST(test_refuse__wrong_usage__exits_2),
+	    TEST(test_refuse__user_without_rights__reads_only),
+	    TEST(test_refuse__stop_of_a_system_daemon__is_denied),
+	    TEST(test_refuse__too_many_connections__next_is_told),
+	    TEST(test_refuse__no_compiler__stored_kernels_are_served),
+	};
+
+	if (argc == 3 && strcmp(argv[1], "--nobody") == 0)
+		return as_nobody(argv[2]);
+	return cmocka_run_group_tests_name("refuse", tests, NULL, NULL);
+}

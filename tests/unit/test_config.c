@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_config.c - keys, ranges, and the order of file, environment and flags.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "daemon/config.h"
+#include "daemon/log.h"
+#include "daemon/options.h"
+
+static char path[64];
+
+static int
+setup(void **state)
+{
+	(void)state;
+	(void)snprintf(path, sizeof(path), "/tmp/hm-config-XXXXXX");
+	return close(mkstemp(path));
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	(void)unsetenv("HUMMING_LIMITS_QUEUE");
+	(void)unsetenv("HUMMING_STORE_CAP");
+	(void)unsetenv("HUMMING_SOCKET");
+	return unlink(path);
+}
+
+static int
+load(const char *text, struct hm_settings *settings, struct hm_errbuf *why)
+{
+	FILE *file = fopen(path, "we");
+
+	assert_non_null(file);
+	assert_true(fputs(text, file) >= 0);
+	assert_int_equal(fclose(file), 0);
+	hm_config_init(settings);
+	return hm_config_load(settings, path, why);
+}
+
+static void
+test_config__every_kind_of_key__is_read(void **state)
+{
+	struct hm_settings settings;
+	struct hm_errbuf why = {""};
+
+	(void)state;
+	assert_int_equal(load("socket = /run/x.sock\n"
+			      "store.cap = 2G ; a comment\n"
+			      "[hot]\nbytes = 64k\n"
+			      "[limits]\nqueue = 17\n"
+			      "[log]\nlevel = debug\n",
+			     &settings, &why),
+	    HM_OK);
+	assert_string_equal(settings.socket, "/run/x.sock");
+	assert_int_equal(settings.store_cap_bytes, UINT64_C(2) << 30);
+	assert_int_equal(settings.hot_bytes, 64u << 10);
+	assert_int_equal(settings.queue, 17);
+	assert_int_equal(settings.log_level, HM_LOG_DEBUG);
+}
+
+static void
+test_config__bad_line__is_named_with_its_number(void **state)
+{
+	static const struct {
+		const char *text;
+		const char *line;
+		const char *reason;
+	} bad[] = {
+	    {"\n\nqueue = 3\n", ":3: ", "unknown key 'queue'"},
+	    {"[limits]\nqueue = -1\n", ":2: ", "'-1'"},
+	    {"[limits]\nqueue = 0\n", ":2: ", "from 1 to"},
+	    {"[limits]\nqueue = 1K\n", ":2: ", "'1K'"},
+	    {"[limits]\nqueue = 99999999999999999999\n",
+		":2: ", "limits.queue"},
+	    {"store.cap = 5T\n", ":1: ", "'5T'"},
+	    {"store.cap = 20000000000G\n", ":1: ", "store.cap"},
+	    {"sandbox = off\n", ":1: ", "required, best-effort"},
+	    {"[limits\n", ":1: ", "key = value"},
+	};
+	struct hm_settings settings;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct hm_errbuf why = {""};
+
+		assert_int_equal(load(bad[i].text, &settings, &why),
+		    HM_E_INVALID);
+		assert_non_null(strstr(why.text, path));
+		if (strstr(why.text, bad[i].line) == NULL ||
+		    strstr(why.text, bad[i].reason) == NULL)
+			fail_msg("%s", why.text);
+	}
+}
+
+static void
+test_config__file_not_there__is_a_system_error(void **state)
+{
+	struct hm_settings settings;
+	struct hm_errbuf why = {""};
+
+	(void)state;
+	hm_config_init(&settings);
+	assert_int_equal(hm_config_load(&settings, "/nowhere/x", &why),
+	    HM_E_SYSTEM);
+	assert_non_null(strstr(why.text, "/nowhere/x"));
+}
+
+static void
+test_config__text_too_long__is_refused(void **state)
+{
+	struct hm_settings settings;
+	struct hm_errbuf why = {""};
+	char name[80];
+
+	(void)state;
+	hm_config_init(&settings);
+	memset(name, 'x', sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	assert_int_equal(hm_config_set(&settings, "group", name, &why),
+	    HM_E_INVALID);
+	assert_string_equal(settings.group, "humming");
+	name[63] = '\0';
+	assert_int_equal(hm_config_set(&settings, "group", name, &why), HM_OK);
+}
+
+static void
+test_config__environment__names_the_bad_variable(void **state)
+{
+	struct hm_settings settings;
+	struct hm_errbuf why = {""};
+
+	(void)state;
+	hm_config_init(&settings);
+	assert_int_equal(setenv("HUMMING_STORE_CAP", "1G", 1), 0);
+	assert_int_equal(hm_config_load_environment(&settings, &why), HM_OK);
+	assert_int_equal(settings.store_cap_bytes, UINT64_C(1) << 30);
+	assert_int_equal(setenv("HUMMING_LIMITS_QUEUE", "x", 1), 0);
+	assert_int_equal(hm_config_load_environment(&settings, &why),
+	    HM_E_INVALID);
+	assert_non_null(strstr(why.text, "HUMMING_LIMITS_QUEUE"));
+}
+
+static void
+test_config__flags_win_over_environment_over_file(void **state)
+{
+	char *arguments[] = {(char[]){"hummingd"}, (char[]){"-c"}, path,
+	    (char[]){"--socket"}, (char[]){"/flag"}, (char[]){"-v"}, NULL};
+	struct hm_settings settings;
+	struct hm_options options;
+	struct hm_errbuf why = {""};
+
+	(void)state;
+	assert_int_equal(load("socket = /file\n[limits]\nqueue = 3\n"
+			      "uid_connections = 9\n",
+			     &settings, &why),
+	    HM_OK);
+	assert_int_equal(setenv("HUMMING_SOCKET", "/environment", 1), 0);
+	assert_int_equal(setenv("HUMMING_LIMITS_QUEUE", "4", 1), 0);
+	assert_int_equal(hm_options_parse(6, arguments, &options, &why), HM_OK);
+	assert_int_equal(hm_options_apply(&options, &settings, &why), HM_OK);
+	assert_string_equal(settings.socket, "/flag");
+	assert_int_equal(settings.queue, 4);
+	assert_int_equal(settings.uid_connections, 9);
+	assert_int_equal(settings.log_level, HM_LOG_INFO);
+}
+
+int
+main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+	    TEST(test_config__every_kind_of_key__is_read),
+	    TEST(test_config__bad_line__is_named_with_its_number),
+	    TEST(test_config__file_not_there__is_a_system_error),
+	    TEST(test_config__text_too_long__is_refused),
+	    TEST(test_config__environment__names_the_bad_variable),
+	    TEST(test_config__flags_win_over_environment_over_file),
+	};
+
+	return cmocka_run_group_tests_name("config", tests, NULL, NULL);
+}
