@@ -15,7 +15,7 @@ usage: sh client/try.sh [--arch A] [--model JSON] [--quant Q] [--build DIR]
   --arch A      GPU architecture to build for (default: the GPU's, else sm_90a)
   --model JSON  config.json of a model, or its folder (default: Qwen3-32B)
   --quant Q     quantization, as hummingctl plan takes it (default: w4a16)
-  --build DIR   build folder (default: build/release of the source tree)
+  --build DIR   build folder (default: build/try of the source tree)
 
 example: sh client/try.sh --arch sm_80 --quant w4a16,group=64
 END
@@ -29,7 +29,7 @@ fail() {
 arch=
 model=$root/tests/data/qwen3-32b.json
 quant=w4a16
-build=$root/build/release
+build=$root/build/try
 while [ $# -gt 0 ]; do
 	case $1 in
 	--arch | --model | --quant | --build)
@@ -54,6 +54,12 @@ while [ $# -gt 0 ]; do
 	shift
 done
 
+case $build in
+/*) ;;
+*) build=$PWD/$build ;;
+esac
+[ -r "$model" ] || fail "model '$model': cannot be read"
+
 sh "$root/systemd/setup.sh" --quiet
 echo "try.sh: building in $build"
 log=$(mktemp)
@@ -68,12 +74,14 @@ bin=$build/bin
 work=$(mktemp -d)
 daemon=
 cleanup() {
-	[ -z "$daemon" ] || kill "$daemon" 2>/dev/null || :
-	[ -z "$daemon" ] || wait "$daemon" 2>/dev/null || :
+	if [ -n "$daemon" ]; then
+		kill "$daemon" 2>/dev/null || :
+		wait "$daemon" 2>/dev/null || :
+	fi
 	rm -rf "$work"
 }
 trap cleanup EXIT
-trap 'exit 1' HUP INT TERM
+trap 'exit 1' HUP INT TERM PIPE
 
 # The daemon writes "ready" to descriptor 3 once it listens.
 mkfifo "$work/ready"

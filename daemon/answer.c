@@ -48,6 +48,8 @@ hm_answer_error(const struct hm_answer *to, int error, const char *message)
 		outcome.status = HM_REPLY_UNSUPPORTED;
 	if (error == HM_E_DENIED)
 		outcome.status = HM_REPLY_DENIED;
+	if (error == HM_E_BUSY)
+		outcome.status = HM_REPLY_BUSY;
 	hm_answer_failure(to, &outcome);
 }
 

@@ -29,8 +29,10 @@ call_free(struct hm_call *call)
 		hm_choice_unref(call->asks[i].choice);
 		hm_recipe_unref(call->asks[i].recipe);
 	}
-	if (call->parked != NULL)
+	if (call->parked != NULL) {
 		LIST_REMOVE(call, parked_link);
+		call->core->parked_bytes -= call->n_parked_bytes;
+	}
 	free(call->parked);
 	if (call->deadline != NULL)
 		event_free(call->deadline);
@@ -60,6 +62,7 @@ hm_ask_open(struct hm_ask *ask)
 	ask->is_open = true;
 	ask->call->n_open++;
 	ask->call->session->n_in_flight++;
+	ask->call->core->n_waiting++;
 }
 
 /* The ask has had its reply, or wants none; the call may end here. */
@@ -70,6 +73,7 @@ hm_ask_close(struct hm_ask *ask)
 
 	ask->is_open = false;
 	call->session->n_in_flight--;
+	call->core->n_waiting--;
 	hm_session_update_interest(call->session);
 	if (--call->n_open == 0)
 		call_free(call);

@@ -40,7 +40,8 @@ struct hm_ask {
 struct hm_call {
 	LIST_ENTRY(hm_call) link;        /* in the session's list */
 	LIST_ENTRY(hm_call) parked_link; /* in the core's, while parked */
-	struct hm_parked *parked;   /* owned; compile.c's, NULL = not parked */
+	struct hm_parked *parked; /* owned; compile.c's, NULL = not parked */
+	size_t n_parked_bytes;
 	struct hm_core *core;       /* borrowed */
 	struct hm_session *session; /* borrowed; drops us before it goes */
 	uint32_t request_id;

@@ -19,6 +19,9 @@
 #include "proto/codec.h"
 #include "proto/fd.h"
 
+/* Of all parked requests together. */
+#define COMPILE_MAX_PARKED_BYTES (64u << 20)
+
 /* A request that waits for a compiler: its body, then its source. */
 struct hm_parked {
 	size_t n_body;
@@ -29,6 +32,8 @@ struct hm_parked {
 static struct hm_source_view
 compile_view_of(const struct hm_call *call, const struct hm_parked *parked)
 {
+	/* NOLINTBEGIN(clang-analyzer-core.NullDereference): what is in the list
+	 * of parked calls has a parked request; it cannot see that. */
 	struct hm_source_view view = {
 	    .body = parked->bytes,
 	    .n_body = parked->n_body,
@@ -37,6 +42,7 @@ compile_view_of(const struct hm_call *call, const struct hm_parked *parked)
 	    .compiler = hm_pool_compiler(call->core->pool),
 	    .uid = call->session->peer.uid,
 	};
+	/* NOLINTEND(clang-analyzer-core.NullDereference) */
 
 	return view;
 }
@@ -45,9 +51,12 @@ compile_view_of(const struct hm_call *call, const struct hm_parked *parked)
 static int
 compile_park(struct hm_call *call, const struct hm_source_view *view)
 {
+	size_t n_bytes = view->n_body + view->n_source;
 	struct hm_parked *parked;
 
-	parked = malloc(sizeof(*parked) + view->n_body + view->n_source);
+	if (call->core->parked_bytes + n_bytes > COMPILE_MAX_PARKED_BYTES)
+		return HM_E_BUSY;
+	parked = malloc(sizeof(*parked) + n_bytes);
 	if (parked == NULL)
 		return HM_E_NOMEM;
 	parked->n_body = view->n_body;
@@ -55,6 +64,8 @@ compile_park(struct hm_call *call, const struct hm_source_view *view)
 	memcpy(parked->bytes, view->body, view->n_body);
 	memcpy(parked->bytes + view->n_body, view->source, view->n_source);
 	call->parked = parked;
+	call->n_parked_bytes = n_bytes;
+	call->core->parked_bytes += n_bytes;
 	LIST_INSERT_HEAD(&call->core->parked, call, parked_link);
 	return HM_OK;
 }
@@ -154,10 +165,14 @@ compile_start(const struct hm_answer *to, const struct hm_source_view *view)
 	call->asks[0].call = call;
 	hm_ask_open(&call->asks[0]);
 	hm_call_arm(call, compile.deadline_ms);
-	if (hm_pool_state(to->core->pool) == HM_POOL_STARTING)
-		error = compile_park(call, view);
-	else
+	if (hm_pool_state(to->core->pool) != HM_POOL_STARTING) {
 		compile_go(call, view, &compile);
+	} else if ((error = compile_park(call, view)) != HM_OK) {
+		hm_answer_error(to, error,
+		    "too many sources wait for the compiler's start");
+		hm_ask_close(&call->asks[0]);
+		error = HM_OK;
+	}
 out:
 	hm_compile_done(&compile);
 	return error;
@@ -215,6 +230,7 @@ hm_compile_resume_parked(struct hm_core *core)
 		struct hm_compile compile;
 
 		LIST_REMOVE(call, parked_link);
+		core->parked_bytes -= call->n_parked_bytes;
 		call->parked = NULL;
 		if (hm_codec_unpack_compile(view.body, view.n_body, &compile) ==
 		    HM_OK) {

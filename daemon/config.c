@@ -72,6 +72,7 @@ static const struct config_key config_keys[] = {
 	{"required", "best-effort", NULL}},
     COUNT("limits.uid_connections", uid_connections, 1, 65536),
     COUNT("limits.in_flight", in_flight, 1, 65536),
+    COUNT("limits.waiters", waiters, 1, 10000000),
     COUNT("limits.queue", queue, 1, 1000000),
     BYTES("limits.frame_bytes", frame_bytes, 4 * KIB, 64 * KIB),
     BYTES("limits.send_bytes", send_bytes, 64 * KIB, 1 * GIB),
@@ -98,13 +99,14 @@ hm_config_init(struct hm_settings *settings)
 	settings->sandbox = HM_SANDBOX_REQUIRED;
 	settings->uid_connections = 1024;
 	settings->in_flight = 1024;
+	settings->waiters = 65536;
 	settings->queue = 4096;
 	settings->frame_bytes = 64 * KIB;
 	settings->send_bytes = 16 * MIB;
 	settings->stall_ms = 30000;
 	settings->build_ms = 30000;
 	settings->fd_reserve = 64;
-	settings->idle_ms = 30 * 60 * 1000;
+	settings->idle_ms = UINT64_C(30) * 60 * 1000;
 	settings->drain_ms = 10000;
 	settings->log_level = HM_LOG_NOTICE;
 	(void)snprintf(settings->log_groups, sizeof(settings->log_groups),

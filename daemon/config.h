@@ -40,6 +40,7 @@ struct hm_settings {
 	/* Limits. */
 	uint64_t uid_connections;
 	uint64_t in_flight; /* requests of one connection */
+	uint64_t waiters;   /* kernels that all clients wait for */
 	uint64_t queue;     /* builds that wait */
 	uint64_t frame_bytes;
 	uint64_t send_bytes; /* waiting for one slow reader */

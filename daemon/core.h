@@ -36,7 +36,9 @@ struct hm_core {
 	uint64_t started_us;
 	/* compile.c's: requests that wait until a compiler says who it is. */
 	LIST_HEAD(, hm_call) parked;
-	bool is_draining; /* hits are served, nothing new is built */
+	uint64_t parked_bytes; /* of memory that these take */
+	uint64_t n_waiting;    /* open asks of all calls */
+	bool is_draining;      /* hits are served, nothing new is built */
 	/* A peer with the right to asked for the end. */
 	void (*on_stop)(void *arg);
 	void *on_stop_arg;

@@ -23,6 +23,8 @@
 #define FLIGHT_N_BUCKETS 256u
 #define FLIGHT_N_LANES   2u
 #define FLIGHT_MAX_TRIES 2u
+/* Of client sources in all flights together: what they may hold of memory. */
+#define FLIGHT_MAX_SOURCE_BYTES (64u << 20)
 #define FLIGHT_SANDBOX                                                         \
 	(HM_SANDBOX_NO_NEW_PRIVS | HM_SANDBOX_RLIMITS | HM_SANDBOX_LANDLOCK |  \
 	    HM_SANDBOX_SECCOMP)
@@ -50,6 +52,7 @@ struct hm_flights {
 	struct flight_queue running;
 	uint32_t n_queued;
 	uint32_t n_running;
+	uint64_t source_bytes; /* of all flights' recipes */
 	struct hm_failures failures;
 	struct hm_errbuf text; /* of the last refusal of join */
 };
@@ -97,6 +100,7 @@ flight_free(struct hm_flights *flights, struct hm_flight *flight)
 	if (flights->n_queued + flights->n_running == 0 &&
 	    flights->progress != NULL)
 		(void)event_del(flights->progress);
+	flights->source_bytes -= flight->recipe->n_source;
 	hm_recipe_unref(flight->recipe);
 	free(flight);
 }
@@ -108,12 +112,15 @@ hm_flights_close(struct hm_flights *flights)
 
 	if (flights == NULL)
 		return;
+	/* NOLINTBEGIN(clang-analyzer-unix.Malloc): it cannot see that a freed
+	 * flight has left the list. */
 	while ((flight = TAILQ_FIRST(&flights->running)) != NULL)
 		flight_free(flights, flight);
 	for (size_t i = 0; i < FLIGHT_N_LANES; i++) {
 		while ((flight = TAILQ_FIRST(&flights->lanes[i])) != NULL)
 			flight_free(flights, flight);
 	}
+	/* NOLINTEND(clang-analyzer-unix.Malloc) */
 	if (flights->schedule != NULL)
 		event_free(flights->schedule);
 	if (flights->progress != NULL)
@@ -185,6 +192,7 @@ flight_new(struct hm_flights *flights, struct hm_recipe *recipe, uint32_t lane)
 		return NULL;
 	TAILQ_INIT(&flight->waiters);
 	flight->recipe = hm_recipe_ref(recipe);
+	flights->source_bytes += recipe->n_source;
 	LIST_INSERT_HEAD(flights_bucket(flights, &recipe->key), flight,
 	    bucket_link);
 	flight_enqueue(flights, flight, lane, false);
@@ -229,6 +237,9 @@ flights_check(struct hm_flights *flights, const struct hm_recipe *recipe,
 	if (flights->core->is_draining)
 		return flights_refuse(flights, HM_E_UNAVAILABLE,
 		    "the daemon is stopping", outcome_out);
+	if (flights->source_bytes + recipe->n_source > FLIGHT_MAX_SOURCE_BYTES)
+		return flights_refuse(flights, HM_E_BUSY,
+		    "too many bytes of sources are queued", outcome_out);
 	if (flights->n_queued >= flights->core->settings->queue)
 		return flights_refuse(flights, HM_E_BUSY,
 		    "too many builds are queued (limits.queue)", outcome_out);
@@ -244,6 +255,9 @@ hm_flights_join(struct hm_flights *flights, struct hm_recipe *recipe,
 
 	if (lane >= FLIGHT_N_LANES)
 		lane = HM_LANE_PREWARM;
+	if (flights->core->n_waiting > flights->core->settings->waiters)
+		return flights_refuse(flights, HM_E_BUSY,
+		    "too many requests wait (limits.waiters)", outcome_out);
 	if (flight != NULL) {
 		flights->core->metrics.joined++;
 		if (!flight->is_running && lane < flight->lane)
@@ -302,9 +316,7 @@ flight_fail(struct hm_flights *flights, struct hm_flight *flight, int error,
     const char *message, char *log)
 {
 	const struct hm_recipe *recipe = flight->recipe;
-	struct hm_failure failure = {.key = recipe->key,
-	    .error = error,
-	    .log = log};
+	struct hm_failure failure = {.key = recipe->key, .error = error};
 	struct hm_outcome outcome = {.error = error,
 	    .status = HM_REPLY_FAILED,
 	    .message = failure.message,
@@ -312,6 +324,7 @@ flight_fail(struct hm_flights *flights, struct hm_flight *flight, int error,
 	struct hm_log_text name;
 	struct hm_log_text text;
 
+	failure.log = log;
 	(void)snprintf(failure.message, sizeof(failure.message), "%s",
 	    message[0] == '\0' ? hm_strerror(error) : message);
 	flights->core->metrics.build_failures++;
@@ -616,6 +629,8 @@ hm_flights_drain(struct hm_flights *flights)
 
 	for (size_t i = 0; i < FLIGHT_N_LANES; i++) {
 		while ((flight = TAILQ_FIRST(&flights->lanes[i])) != NULL)
+			/* As in hm_flights_close.
+			 * NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
 			flight_land(flights, flight, &outcome);
 	}
 }

@@ -84,7 +84,6 @@ options_take(int option, struct hm_options *options, struct hm_errbuf *errbuf)
 		    optarg);
 		return HM_E_UNSUPPORTED;
 	case ':':
-		return HM_E_INVALID;
 	default:
 		return HM_E_INVALID;
 	}

@@ -92,6 +92,21 @@ hm_paths_resolve(struct hm_settings *settings, struct hm_errbuf *errbuf)
 	return HM_OK;
 }
 
+/* false: it is not there and cannot be made, errno says why. */
+static bool
+paths_make_folder(const char *folder, mode_t mode)
+{
+	int why;
+
+	if (mkdir(folder, mode) == 0 || errno == EEXIST)
+		return true;
+	why = errno;
+	if (access(folder, F_OK) == 0)
+		return true;
+	errno = why;
+	return false;
+}
+
 /* Make every missing folder above path. */
 static int
 paths_make_parents(const char *path, mode_t last_mode, struct hm_errbuf *errbuf)
@@ -110,9 +125,10 @@ paths_make_parents(const char *path, mode_t last_mode, struct hm_errbuf *errbuf)
 		if (!is_last && *at != '/')
 			continue;
 		*at = '\0';
-		if (mkdir(folder, is_last ? last_mode : 0755) != 0 &&
-		    errno != EEXIST && access(folder, F_OK) != 0) {
-			hm_errbuf_set(errbuf, "cannot make folder %s: %s",
+		if (!paths_make_folder(folder, is_last ? last_mode : 0755)) {
+			hm_errbuf_set(errbuf,
+			    "cannot make folder %s: %s; use --private, or "
+			    "name --socket and --store",
 			    folder, strerror(errno));
 			return HM_E_SYSTEM;
 		}

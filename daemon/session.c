@@ -22,20 +22,25 @@
 #include "proto/codec.h"
 #include "proto/fd.h"
 
+/* Of all slow readers together; who adds to it beyond that is dropped. */
+#define SESSION_MAX_QUEUED_BYTES (64u << 20)
+
 /* A frame that waits for the socket. */
 struct hm_packet {
 	STAILQ_ENTRY(hm_packet) link;
 	struct hm_frame frame;  /* its bytes stand behind the packet; no fd */
 	struct hm_entry *entry; /* one reference: owns raw then; or NULL */
-	uint64_t n_bytes;
+	uint64_t n_bytes;       /* of the frame, whoever owns them */
+	uint64_t n_own_bytes;   /* of memory that this packet takes */
 	uint8_t body[];
 };
 
 static uint64_t session_number;
 
 static void
-packet_free(struct hm_packet *packet)
+packet_free(struct hm_session_host *host, struct hm_packet *packet)
 {
+	host->queued_bytes -= packet->n_own_bytes;
 	hm_entry_unref(packet->entry);
 	free(packet);
 }
@@ -57,7 +62,7 @@ hm_session_free(struct hm_session *session)
 	session->host->on_closed(session, session->host->arg);
 	while ((packet = STAILQ_FIRST(&session->queue)) != NULL) {
 		STAILQ_REMOVE_HEAD(&session->queue, link);
-		packet_free(packet);
+		packet_free(session->host, packet);
 	}
 	event_free(session->readable);
 	event_free(session->writable);
@@ -164,6 +169,7 @@ static void
 session_enqueue(struct hm_session *session, const struct hm_frame *frame,
     struct hm_entry *entry)
 {
+	struct hm_session_host *host = session->host;
 	size_t n_raw = entry == NULL ? frame->n_raw : 0;
 	struct hm_packet *packet;
 
@@ -186,7 +192,10 @@ session_enqueue(struct hm_session *session, const struct hm_frame *frame,
 		session_watch_stall(session);
 	STAILQ_INSERT_TAIL(&session->queue, packet, link);
 	session->queued_bytes += packet->n_bytes;
-	if (session->queued_bytes > session->host->settings->send_bytes)
+	packet->n_own_bytes = sizeof(*packet) + frame->n_body + n_raw;
+	host->queued_bytes += packet->n_own_bytes;
+	if (session->queued_bytes > host->settings->send_bytes ||
+	    host->queued_bytes > SESSION_MAX_QUEUED_BYTES)
 		hm_session_kill(session, HM_E_BUSY,
 		    "more replies wait than limits.send_bytes");
 	hm_session_update_interest(session);
@@ -293,7 +302,7 @@ session_on_writable(evutil_socket_t fd, short what, void *arg)
 			break;
 		STAILQ_REMOVE_HEAD(&session->queue, link);
 		session->queued_bytes -= packet->n_bytes;
-		packet_free(packet);
+		packet_free(session->host, packet);
 		session_watch_stall(session);
 	}
 	if (error != HM_OK && error != HM_E_BUSY) {

@@ -51,6 +51,7 @@ struct hm_session_host {
 	/* The last call about a session, just before it is freed. */
 	void (*on_closed)(struct hm_session *session, void *arg);
 	void *arg;
+	uint64_t queued_bytes; /* memory of all packets that wait */
 	uint8_t buffer[HM_FRAME_MAX_BYTES]; /* the frame at hand */
 };
 

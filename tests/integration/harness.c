@@ -28,8 +28,6 @@
 #define MAX_ENVIRONMENT 256
 #define READY_FD        9
 
-extern char **environ;
-
 uint64_t
 harness_now_ms(void)
 {
@@ -108,19 +106,32 @@ harness_spawn(struct harness *harness, const char *const *options, int ready_fd)
 {
 	const char *usual[] = {"-f", "--socket", harness->socket, "--store",
 	    harness->store, harness->is_system ? NULL : "--private", NULL};
-	const char *arguments[16] = {"hummingd"};
+	const char *arguments[20];
+	char script[64];
 	const char *environment[MAX_ENVIRONMENT];
 	const char *folder = getenv("HM_BIN_DIR");
 	posix_spawn_file_actions_t files;
 	char path[512];
-	size_t n = 1;
+	size_t n = 0;
 
+	if (harness->program_folder != NULL)
+		folder = harness->program_folder;
 	(void)snprintf(path, sizeof(path), "%s/hummingd",
 	    folder == NULL ? HM_BIN_DIR : folder);
 	if (options == NULL)
 		options = usual;
+	/* By a shell: a limit of our own could not be raised again. */
+	(void)snprintf(script, sizeof(script),
+	    "ulimit -n %u && exec \"$0\" \"$@\"", harness->max_files);
+	if (harness->max_files != 0) {
+		arguments[n++] = "sh";
+		arguments[n++] = "-c";
+		arguments[n++] = script;
+	}
+	arguments[n++] = path;
 	for (size_t i = 0; options[i] != NULL; i++)
 		arguments[n++] = options[i];
+	arguments[n] = NULL;
 	harness_environment(harness, environment);
 	assert_int_equal(posix_spawn_file_actions_init(&files), 0);
 	assert_int_equal(posix_spawn_file_actions_addopen(&files, STDERR_FILENO,
@@ -133,8 +144,9 @@ harness_spawn(struct harness *harness, const char *const *options, int ready_fd)
 		assert_int_equal(posix_spawn_file_actions_adddup2(&files,
 				     ready_fd, READY_FD),
 		    0);
-	assert_int_equal(posix_spawn(&harness->pid, path, &files, NULL,
-			     (char *const *)(uintptr_t)arguments,
+	assert_int_equal(posix_spawn(&harness->pid,
+			     harness->max_files != 0 ? "/bin/sh" : path, &files,
+			     NULL, (char *const *)(uintptr_t)arguments,
 			     (char *const *)(uintptr_t)environment),
 	    0);
 	(void)posix_spawn_file_actions_destroy(&files);

@@ -21,7 +21,9 @@ struct harness {
 	char socket[96];
 	char store[96];
 	char log[96];
-	bool is_system; /* not --private */
+	bool is_system;             /* not --private */
+	const char *program_folder; /* of hummingd; NULL = the build's */
+	unsigned max_files;         /* RLIMIT_NOFILE; 0 = ours */
 	/* KEY=VALUE beside the usual environment; NULL ends it. */
 	const char *environment[8];
 	pid_t pid; /* 0 = not running */

@@ -3,6 +3,8 @@
  * it_drain.c - every way out: signals under load, stop, idleness; and a start
  * over what a killed daemon left behind.
  */
+#include <sys/syscall.h>
+
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -172,6 +174,39 @@ test_drain__killed_daemon__next_replaces_its_socket(void **state)
 	assert_int_equal(harness_stop(&harness), 0);
 }
 
+/* Compilers do not outlive a daemon that was killed. */
+static void
+test_drain__killed_daemon__takes_its_workers_along(void **state)
+{
+	struct pollfd ends[4];
+	struct wire wire;
+	pid_t pids[4];
+	size_t n;
+
+	(void)state;
+	harness.environment[0] = "HUMMING_WORKERS=2";
+	harness_start(&harness);
+	wire_open(&wire, &harness);
+	if (!wire_wait_compiler(&wire)) {
+		wire_close(&wire);
+		skip();
+	}
+	wire_wait_number(&wire, HM_FRAME_STATUS, "workers.idle", 2);
+	n = harness_workers(&harness, pids, 4);
+	assert_int_equal(n, 2);
+	for (size_t i = 0; i < n; i++) {
+		ends[i].fd = (int)syscall(SYS_pidfd_open, pids[i], 0);
+		ends[i].events = POLLIN;
+		assert_true(ends[i].fd >= 0);
+	}
+	wire_close(&wire);
+	harness_kill(&harness);
+	for (size_t i = 0; i < n; i++) {
+		assert_int_equal(poll(&ends[i], 1, 5000), 1);
+		(void)close(ends[i].fd);
+	}
+}
+
 int
 main(void)
 {
@@ -180,6 +215,7 @@ main(void)
 	    TEST(test_drain__sigterm_at_rest__exits_0),
 	    TEST(test_drain__sigterm_under_load__running_builds_finish),
 	    TEST(test_drain__endless_build__is_given_up_in_time),
+	    TEST(test_drain__killed_daemon__takes_its_workers_along),
 	    TEST(test_drain__stop__ends_a_private_daemon),
 	    TEST(test_drain__private_and_idle__leaves_by_itself),
 	    TEST(test_drain__killed_daemon__next_replaces_its_socket),

@@ -322,6 +322,41 @@ test_refuse__too_many_connections__next_is_told(void **state)
 		wire_close(&wires[i]);
 }
 
+/* Few descriptors: the reserve stays free, builds go on, nobody is lost. */
+static void
+test_refuse__few_descriptors__accepting_pauses_and_resumes(void **state)
+{
+	static struct wire wires[40];
+	struct hm_frame frame;
+	struct wire_kernel kernel;
+
+	(void)state;
+	harness.environment[0] = "HUMMING_LIMITS_FD_RESERVE=24";
+	harness.environment[1] = "HUMMING_WORKERS=1";
+	harness.max_files = 64;
+	harness_start(&harness);
+	for (size_t i = 0; i < 40; i++)
+		wire_connect(&wires[i], &harness);
+	for (size_t i = 0; i < 40; i++)
+		wire_say_hello(&wires[i], HM_CAPABILITY_FD);
+	assert_true(wire_recv(&wires[0], &frame, 5000));
+	assert_int_equal(frame.type, HM_FRAME_WELCOME);
+	/* 40 and a worker's few: all 40 clients would make it 54 and more. */
+	assert_true(harness_count_fds(&harness) <= 50);
+	if (wire_wait_compiler(&wires[0])) {
+		wire_get(&wires[0], "w4a16,m=1", "sm_80", &kernel);
+		assert_int_equal(kernel.reply.status, HM_REPLY_BUILT);
+		wire_kernel_done(&kernel);
+	}
+	/* As places become free, all the others get their turn. */
+	for (size_t i = 1; i < 40; i++) {
+		wire_close(&wires[i - 1]);
+		assert_true(wire_recv(&wires[i], &frame, 5000));
+		assert_int_equal(frame.type, HM_FRAME_WELCOME);
+	}
+	wire_close(&wires[39]);
+}
+
 static void
 test_refuse__no_compiler__stored_kernels_are_served(void **state)
 {
@@ -377,6 +412,7 @@ main(int argc, char **argv)
 	    TEST(test_refuse__user_without_rights__reads_only),
 	    TEST(test_refuse__stop_of_a_system_daemon__is_denied),
 	    TEST(test_refuse__too_many_connections__next_is_told),
+	    TEST(test_refuse__few_descriptors__accepting_pauses_and_resumes),
 	    TEST(test_refuse__no_compiler__stored_kernels_are_served),
 	};
 

@@ -40,23 +40,30 @@ wire_connect(struct wire *wire, const struct harness *harness)
 }
 
 void
-wire_open_as(struct wire *wire, const struct harness *harness,
-    uint32_t capabilities)
+wire_say_hello(struct wire *wire, uint32_t capabilities)
 {
 	struct hm_hello hello = {.schema = HM_SCHEMA,
 	    .capabilities = capabilities,
 	    .kernel_abi = HM_KERNEL_ABI,
 	    .pack_layout = HM_PACK_LAYOUT,
 	    .program = "test"};
-	struct hm_welcome welcome;
-	struct hm_frame frame;
 	uint8_t body[256];
 	size_t n_body = 0;
 
-	wire_connect(wire, harness);
 	assert_int_equal(
 	    hm_codec_pack_hello(&hello, body, sizeof(body), &n_body), HM_OK);
 	assert_true(wire_send(wire, HM_FRAME_HELLO, body, n_body));
+}
+
+void
+wire_open_as(struct wire *wire, const struct harness *harness,
+    uint32_t capabilities)
+{
+	struct hm_welcome welcome;
+	struct hm_frame frame;
+
+	wire_connect(wire, harness);
+	wire_say_hello(wire, capabilities);
 	assert_true(wire_recv(wire, &frame, HARNESS_WAIT_MS));
 	assert_int_equal(frame.type, HM_FRAME_WELCOME);
 	assert_int_equal(

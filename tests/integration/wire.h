@@ -37,8 +37,9 @@ struct wire_source {
 	uint32_t deadline_ms;
 };
 
-/* Connect only; connect and HELLO. Both assert. */
+/* Connect only; send HELLO only; both, and wait for WELCOME. */
 void wire_connect(struct wire *wire, const struct harness *harness);
+void wire_say_hello(struct wire *wire, uint32_t capabilities);
 void wire_open(struct wire *wire, const struct harness *harness);
 void wire_open_as(struct wire *wire, const struct harness *harness,
     uint32_t capabilities);
