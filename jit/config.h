@@ -22,7 +22,8 @@
 enum hm_family {
 	HM_FAMILY_STREAM = 1, /* kernel S: gemm_stream.cu, small M, sm_90a */
 	HM_FAMILY_WGMMA = 2,  /* kernel H: gemm_wgmma.cu, sm_90a */
-	HM_FAMILY_MMA = 3     /* kernel G: gemm_mma.cu, sm_80 and later */
+	HM_FAMILY_MMA = 3,    /* kernel G: gemm_mma.cu, sm_80 and later */
+	HM_FAMILY_PACK = 4    /* pack.cu: plain weights to packed ones */
 };
 
 enum hm_config_act { HM_CONFIG_ACT_BF16 = 0, HM_CONFIG_ACT_F16 = 1 };

@@ -144,6 +144,12 @@ mma_is_valid(const struct hm_config *config)
 }
 
 static bool
+pack_is_valid(const struct hm_config *config)
+{
+	return config->threads == HM_EMIT_PACK_THREADS;
+}
+
+static bool
 config_is_valid(const struct hm_config *config)
 {
 	if (!common_is_valid(config))
@@ -155,6 +161,8 @@ config_is_valid(const struct hm_config *config)
 		return wgmma_is_valid(config);
 	case HM_FAMILY_MMA:
 		return mma_is_valid(config);
+	case HM_FAMILY_PACK:
+		return pack_is_valid(config);
 	}
 	return false;
 }
@@ -223,6 +231,7 @@ hm_emit_stage_bytes(const struct hm_config *config)
 		return 0;
 	switch ((enum hm_family)config->family) {
 	case HM_FAMILY_STREAM:
+	case HM_FAMILY_PACK:
 		return hm_emit_chunk_bytes(config);
 	case HM_FAMILY_WGMMA:
 		return wgmma_stage_bytes(config);
@@ -310,6 +319,8 @@ hm_emit_config(const struct hm_config *config, char *text, size_t size)
 	case HM_FAMILY_MMA:
 		emit_mma(&list, config);
 		break;
+	case HM_FAMILY_PACK: /* has no choice of its own */
+		break;
 	}
 	for (size_t i = 0; i < list.n_items; i++)
 		text_add(&out, "#define HM_%s %u\n", list.items[i].name,
@@ -374,6 +385,8 @@ hm_emit_entry(const struct hm_config *config)
 		return "hm_gemm_wgmma";
 	case HM_FAMILY_MMA:
 		return "hm_gemm_mma";
+	case HM_FAMILY_PACK:
+		return "hm_weight_pack";
 	}
 	return NULL;
 }
@@ -388,6 +401,8 @@ hm_emit_source(const struct hm_config *config)
 		return "gemm_wgmma.cu";
 	case HM_FAMILY_MMA:
 		return "gemm_mma.cu";
+	case HM_FAMILY_PACK:
+		return "pack.cu";
 	}
 	return NULL;
 }

@@ -23,6 +23,9 @@
 #define HM_EMIT_CONFIG_NAME "config.h"
 #define HM_EMIT_WGMMA_NAME  "wgmma_shape.h"
 
+/* Threads of a CTA of pack.cu. */
+#define HM_EMIT_PACK_THREADS 256u
+
 #define HM_EMIT_N_OPTIONS    4
 #define HM_EMIT_OPTION_BYTES 48
 
@@ -88,7 +91,7 @@ uint32_t hm_emit_chunk_bytes(const struct hm_config *config);
 /**
  * Bytes of one stage of the shared-memory ring.
  *
- * Kernel S: one chunk of one warp. Kernels H and G: what the whole CTA loads
+ * Kernel S and pack: one chunk. Kernels H and G: what the whole CTA loads
  * for one step along K. This is the value that config.h states and that the
  * device sources assert against their own sum.
  *

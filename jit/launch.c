@@ -15,6 +15,7 @@
 /* Row groups and chunks of the pack. */
 #define ROW_GROUP 64u
 #define CHUNK_K   128u
+#define PACK_CTAS 8u
 
 /* Partial sums of kernel S: 64 rows and one float to spread the banks. */
 #define STREAM_PARTIAL_BYTES 260u
@@ -46,7 +47,7 @@ launch_finish(struct hm_launch *launch, uint64_t smem_bytes, uint64_t most,
     struct hm_launch *launch_out)
 {
 	if (smem_bytes > most)
-		return HM_E_INVALID;
+		return HM_E_UNSUPPORTED;
 	launch->smem_bytes = (uint32_t)smem_bytes;
 	*launch_out = *launch;
 	return HM_OK;
@@ -149,6 +150,25 @@ launch_mma(const struct hm_plan_row *row, uint32_t m, uint32_t n,
 	    HM_LAUNCH_MMA_SMEM_BYTES, launch_out);
 }
 
+/* pack.cu: a row block has eight CTAs, so that small matrices fill a GPU, too;
+ * each finds the powers of the rows again. */
+static int
+launch_pack(const struct hm_plan_row *row, uint32_t n, uint32_t k,
+    struct hm_launch *launch_out)
+{
+	struct hm_launch launch = {0};
+
+	launch.grid_x = launch_ceil_div(n, ROW_GROUP);
+	launch.grid_y = launch_ceil_div(k, CHUNK_K);
+	if (launch.grid_y > PACK_CTAS)
+		launch.grid_y = PACK_CTAS;
+	launch.threads = row->config.threads;
+	launch.cluster = 1;
+	launch.tile_rows = ROW_GROUP;
+	*launch_out = launch;
+	return HM_OK;
+}
+
 int
 hm_launch_compute(const struct hm_plan_row *row, uint32_t m, uint32_t n,
     uint32_t k, uint32_t sms, struct hm_launch *launch_out)
@@ -167,6 +187,8 @@ hm_launch_compute(const struct hm_plan_row *row, uint32_t m, uint32_t n,
 		return launch_wgmma(row, m, n, sms, launch_out);
 	case HM_FAMILY_MMA:
 		return launch_mma(row, m, n, launch_out);
+	case HM_FAMILY_PACK:
+		return launch_pack(row, n, k, launch_out);
 	}
 	return HM_E_INVALID;
 }

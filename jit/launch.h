@@ -44,12 +44,14 @@ uint32_t hm_launch_chunk_bytes(const struct hm_config *config);
 uint32_t hm_launch_active_clusters(uint32_t sms, uint32_t cluster);
 
 /**
- * row    from hm_plan_find for this m
+ * row    from hm_plan_find for this m; the operation pack serves any m
  * sms    SMs of the device, > 0
  *
  * Returns HM_OK; HM_E_INVALID when n or k is not a positive multiple of 8,
- * m is 0 (nothing to launch), sms is 0, the row does not serve so many tokens,
- * or the shared memory would not fit the target. launch_out is untouched then.
+ * m is 0 (nothing to launch), sms is 0 or the row does not serve so many
+ * tokens; HM_E_UNSUPPORTED when only the shared memory would not fit the
+ * target, which no row of hm_plan_compute meets at its own m, n and k.
+ * launch_out is untouched then.
  */
 int hm_launch_compute(const struct hm_plan_row *row, uint32_t m, uint32_t n,
     uint32_t k, uint32_t sms, struct hm_launch *launch_out);

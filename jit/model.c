@@ -23,6 +23,7 @@
 #include <jansson.h>
 
 #include "jit/model_quant.h"
+#include "jit/spec.h"
 
 #define MAX_FILE_BYTES (4u << 20)
 #define MAX_SIZE       (1 << 24)
@@ -504,6 +505,23 @@ model_read(struct model_reader *reader, const json_t *root,
 		    "such as --quant w4a16");
 }
 
+/* What a file asks for may be more than a request may hold. */
+static int
+model_check(const struct hm_model *model, struct hm_errbuf *errbuf)
+{
+	size_t i = 0;
+
+	for (i = 0; i < model->n_layers; i++) {
+		const struct hm_model_layer *layer = &model->layers[i];
+
+		if (hm_spec_check(&layer->request, errbuf) != HM_OK) {
+			hm_errbuf_prefix(errbuf, "%s", layer->name);
+			return HM_E_INVALID;
+		}
+	}
+	return HM_OK;
+}
+
 int
 hm_model_parse(const char *text, size_t n_text, const char *label,
     const struct hm_model_options *options, struct hm_model *model_out,
@@ -522,6 +540,8 @@ hm_model_parse(const char *text, size_t n_text, const char *label,
 	}
 	model_read(&reader, root, options);
 	json_decref(root);
+	if (reader.error == HM_OK)
+		reader.error = model_check(&model, errbuf);
 	if (reader.error != HM_OK) {
 		hm_errbuf_prefix(errbuf, "%s", label);
 		return reader.error;

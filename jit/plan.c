@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "jit/emit.h"
 #include "jit/plan_impl.h"
 #include "jit/spec.h"
 #include "jit/type.h"
@@ -150,14 +151,13 @@ plan_check_operation(uint32_t operation, struct hm_errbuf *errbuf)
 	    [HM_OPERATION_MOE_GROUPED] = "moe-grouped",
 	    [HM_OPERATION_MOE_MASKED] = "moe-masked",
 	    [HM_OPERATION_QUANT] = "quant",
-	    [HM_OPERATION_PACK] = "pack",
 	    [HM_OPERATION_ALIGN] = "align",
 	    [HM_OPERATION_COMBINE] = "combine",
 	};
 
-	if (operation == HM_OPERATION_GEMM)
+	if (operation == HM_OPERATION_GEMM || operation == HM_OPERATION_PACK)
 		return HM_OK;
-	return plan_refuse(errbuf, names[operation], "dense gemm");
+	return plan_refuse(errbuf, names[operation], "dense gemm and pack");
 }
 
 static int
@@ -269,6 +269,31 @@ plan_problem(const struct hm_request *request)
 	};
 }
 
+static struct hm_config
+plan_pack_config(const struct hm_plan_problem *problem)
+{
+	return (struct hm_config){
+	    .family = HM_FAMILY_PACK,
+	    .act = problem->act,
+	    .group = problem->group,
+	    .zero = problem->zero,
+	    .threads = HM_EMIT_PACK_THREADS,
+	};
+}
+
+/* One kernel, whatever the sizes. */
+static void
+plan_pack(const struct hm_plan_problem *problem, struct hm_plan *plan)
+{
+	struct hm_plan_row row = {
+	    .m_lo = 1,
+	    .config = plan_pack_config(problem),
+	    .cluster = 1,
+	};
+
+	hm_plan_add(plan, &row);
+}
+
 int
 hm_plan_compute(const struct hm_request *request, struct hm_plan *plan_out,
     struct hm_errbuf *errbuf)
@@ -284,7 +309,9 @@ hm_plan_compute(const struct hm_request *request, struct hm_plan *plan_out,
 
 	problem = plan_problem(&full);
 	memset(plan_out, 0, sizeof(*plan_out));
-	if (plan_is_hopper(&full.target))
+	if (full.operation == HM_OPERATION_PACK)
+		plan_pack(&problem, plan_out);
+	else if (plan_is_hopper(&full.target))
 		hm_plan_sm90a(&problem, plan_out);
 	else
 		hm_plan_generic(&problem, plan_out);
@@ -318,7 +345,7 @@ plan_list_add(struct plan_list *list, struct hm_config config)
 }
 
 static void
-plan_list_format(struct plan_list *list, const struct hm_target *target,
+plan_list_gemm(struct plan_list *list, const struct hm_target *target,
     const struct hm_plan_problem *problem)
 {
 	if (!plan_is_hopper(target)) {
@@ -333,6 +360,14 @@ plan_list_format(struct plan_list *list, const struct hm_target *target,
 	for (size_t i = 0; i < hm_tune_n_wgmma; i++)
 		plan_list_add(list,
 		    hm_plan_wgmma_config(problem, &hm_tune_wgmma[i]));
+}
+
+static void
+plan_list_format(struct plan_list *list, const struct hm_target *target,
+    const struct hm_plan_problem *problem)
+{
+	plan_list_gemm(list, target, problem);
+	plan_list_add(list, plan_pack_config(problem));
 }
 
 size_t

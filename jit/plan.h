@@ -38,8 +38,9 @@ struct hm_plan {
 /**
  * The whole table for a request's types, target, n, k and sms (m is not read).
  * n = 0 or k = 0 stand for 8192. bias is a launch argument and changes
- * nothing. det takes only members that sum every output in one order, whatever
- * M is: one pass over K, never split between warps or CTAs.
+ * nothing. The operation pack has one row. det takes only members that sum
+ * every output in one order, whatever M is: one pass over K, never split
+ * between warps or CTAs.
  *
  * Returns HM_OK, HM_E_INVALID (hm_spec_check's rules, no target) or
  * HM_E_UNSUPPORTED (no kernel of this build does that on this target, or there

@@ -14,13 +14,8 @@
  */
 #include "jit/toolchain_nvrtc.h"
 
-#include <sys/stat.h>
-
-#include <dirent.h>
 #include <dlfcn.h>
-#include <elf.h>
 #include <limits.h>
-#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,13 +23,14 @@
 
 #include "jit/report.h"
 #include "jit/spec.h"
+#include "jit/toolchain_find.h"
+#include "jit/toolchain_identity.h"
 #include "proto/codec.h"
 
 #define TOOLCHAIN_MIN_MAJOR   12
 #define TOOLCHAIN_MIN_MINOR   8
 #define TOOLCHAIN_MAX_OPTIONS (HM_MAX_OPTIONS + 8u)
 #define TOOLCHAIN_MAX_ARCHS   64
-#define TOOLCHAIN_ID_CHARS    48
 
 /* nvrtcResult, as far as we tell one from another. */
 enum toolchain_rc {
@@ -84,15 +80,6 @@ struct hm_toolchain {
 	char archs[256];
 };
 
-/* Below a CUDA folder, or a folder that a wheel was unpacked into. */
-static const char *const toolchain_folders[] = {"", "/lib64",
-#if defined(__aarch64__)
-    "/targets/sbsa-linux/lib",
-#else
-    "/targets/x86_64-linux/lib",
-#endif
-    "/lib", "/nvidia/cu13/lib", "/nvidia/cuda_nvrtc/lib"};
-
 #define TOOLCHAIN_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 struct toolchain_symbol {
@@ -140,93 +127,6 @@ toolchain_find_symbols(void *library, struct toolchain_api *api,
 	return HM_OK;
 }
 
-/* The file that a handle was loaded from, NULL when unknown. Borrowed. */
-static const struct link_map *
-toolchain_map(void *library)
-{
-	struct link_map *map = NULL;
-
-	if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0 ||
-	    map->l_name == NULL || map->l_name[0] == 0)
-		return NULL;
-	return map;
-}
-
-struct toolchain_id {
-	const struct link_map *map; /* whose build id is wanted */
-	char text[TOOLCHAIN_ID_CHARS];
-};
-
-/* Walk one note segment of a loaded library for its build id. */
-static bool
-toolchain_read_notes(const char *notes, size_t n_notes, char *text_out)
-{
-	size_t at = 0;
-
-	while (n_notes - at >= sizeof(ElfW(Nhdr))) {
-		ElfW(Nhdr) note;
-		const unsigned char *id = NULL;
-		size_t name_bytes = 0;
-		size_t i = 0;
-
-		memcpy(&note, notes + at, sizeof(note));
-		at += sizeof(note);
-		name_bytes = ((size_t)note.n_namesz + 3) & ~(size_t)3;
-		if (name_bytes > n_notes - at ||
-		    note.n_descsz > n_notes - at - name_bytes)
-			return false;
-		id = (const unsigned char *)notes + at + name_bytes;
-		if (note.n_type == NT_GNU_BUILD_ID &&
-		    note.n_descsz * 2 < TOOLCHAIN_ID_CHARS) {
-			for (i = 0; i < note.n_descsz; i++)
-				(void)snprintf(text_out + 2 * i, 3, "%02x",
-				    id[i]);
-			return true;
-		}
-		at += name_bytes;
-		at += ((size_t)note.n_descsz + 3) & ~(size_t)3;
-		if (at > n_notes)
-			return false;
-	}
-	return false;
-}
-
-static int
-toolchain_on_object(struct dl_phdr_info *info, size_t size, void *arg)
-{
-	struct toolchain_id *id = arg;
-	size_t i = 0;
-
-	(void)size;
-	if (info->dlpi_addr != id->map->l_addr)
-		return 0;
-	for (i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-
-		if (segment->p_type == PT_NOTE &&
-		    toolchain_read_notes((const char *)id->map->l_addr +
-					     segment->p_vaddr,
-			segment->p_memsz, id->text))
-			break;
-	}
-	return 1;
-}
-
-/* "<build id> <bytes>"; "-" for a build id that the library does not have. */
-static int
-toolchain_describe(void *library, char *text_out, size_t size)
-{
-	struct toolchain_id id = {.map = toolchain_map(library)};
-	struct stat status;
-
-	if (id.map == NULL || stat(id.map->l_name, &status) == -1)
-		return HM_E_UNAVAILABLE;
-	(void)dl_iterate_phdr(toolchain_on_object, &id);
-	(void)snprintf(text_out, size, "%s %lld",
-	    id.text[0] == 0 ? "-" : id.text, (long long)status.st_size);
-	return HM_OK;
-}
-
 /* The builtins that lie beside this file, NULL if none do. */
 static void *
 toolchain_open_beside(const char *file, const char *name)
@@ -249,16 +149,16 @@ static int
 toolchain_load_builtins(struct hm_toolchain *toolchain,
     struct hm_errbuf *errbuf)
 {
-	const struct link_map *map = toolchain_map(toolchain->library);
+	const char *file = hm_toolchain_identity_path(toolchain->library);
 	char real[PATH_MAX];
 	char name[64];
 
 	(void)snprintf(name, sizeof(name), "libnvrtc-builtins.so.%d.%d",
 	    toolchain->major, toolchain->minor);
-	if (map != NULL)
-		toolchain->builtins = toolchain_open_beside(map->l_name, name);
-	if (toolchain->builtins == NULL && map != NULL &&
-	    realpath(map->l_name, real) != NULL)
+	if (file != NULL)
+		toolchain->builtins = toolchain_open_beside(file, name);
+	if (toolchain->builtins == NULL && file != NULL &&
+	    realpath(file, real) != NULL)
 		toolchain->builtins = toolchain_open_beside(real, name);
 	if (toolchain->builtins == NULL)
 		toolchain->builtins = dlopen(name, RTLD_NOW | RTLD_GLOBAL);
@@ -291,15 +191,15 @@ toolchain_read_archs(struct hm_toolchain *toolchain)
 static int
 toolchain_set_identity(struct hm_toolchain *toolchain)
 {
-	char library[TOOLCHAIN_ID_CHARS + 24];
-	char builtins[TOOLCHAIN_ID_CHARS + 24];
+	char library[HM_TOOLCHAIN_IDENTITY_CHARS];
+	char builtins[HM_TOOLCHAIN_IDENTITY_CHARS];
 	int error = HM_OK;
 
-	error =
-	    toolchain_describe(toolchain->library, library, sizeof(library));
+	error = hm_toolchain_identity_text(toolchain->library, library,
+	    sizeof(library));
 	if (error == HM_OK)
-		error = toolchain_describe(toolchain->builtins, builtins,
-		    sizeof(builtins));
+		error = hm_toolchain_identity_text(toolchain->builtins,
+		    builtins, sizeof(builtins));
 	if (error != HM_OK)
 		return error;
 	(void)snprintf(toolchain->version, sizeof(toolchain->version), "%d.%d",
@@ -335,9 +235,9 @@ toolchain_check_version(struct hm_toolchain *toolchain,
  * is.
  */
 static int
-toolchain_try(struct hm_toolchain *toolchain, const char *file,
-    struct hm_errbuf *errbuf)
+toolchain_try(void *arg, const char *file, struct hm_errbuf *errbuf)
 {
+	struct hm_toolchain *toolchain = arg;
 	struct hm_errbuf why = {.text = ""};
 	int error = HM_OK;
 
@@ -368,136 +268,6 @@ toolchain_try(struct hm_toolchain *toolchain, const char *file,
 	return error;
 }
 
-/* The major version of "libnvrtc.so.13"; 0 for libnvrtc.so; -1 for others. */
-static int
-toolchain_file_major(const char *name)
-{
-	static const char stem[] = "libnvrtc.so";
-	int major = 0;
-
-	if (strncmp(name, stem, sizeof(stem) - 1) != 0)
-		return -1;
-	name += sizeof(stem) - 1;
-	if (*name == 0)
-		return 0;
-	if (*name != '.')
-		return -1;
-	for (name++; *name >= '0' && *name <= '9' && major < 1000; name++)
-		major = major * 10 + (*name - '0');
-	return *name == 0 ? major : -1;
-}
-
-/* The libnvrtc of the highest major version in a folder. */
-static int
-toolchain_try_folder(struct hm_toolchain *toolchain, const char *folder,
-    struct hm_errbuf *errbuf)
-{
-	DIR *dir = opendir(folder);
-	const struct dirent *entry = NULL;
-	char path[PATH_MAX];
-	char suffix[16] = "";
-	int best = -1;
-
-	if (dir == NULL)
-		return HM_E_UNAVAILABLE;
-	while ((entry = readdir(dir)) != NULL) {
-		const int major = toolchain_file_major(entry->d_name);
-
-		if (major > best)
-			best = major;
-	}
-	(void)closedir(dir);
-	if (best == -1)
-		return HM_E_UNAVAILABLE;
-	if (best > 0)
-		(void)snprintf(suffix, sizeof(suffix), ".%d", best);
-	if (snprintf(path, sizeof(path), "%s/libnvrtc.so%s", folder, suffix) >=
-	    (int)sizeof(path))
-		return HM_E_UNAVAILABLE;
-	return toolchain_try(toolchain, path, errbuf);
-}
-
-/* prefix NULL or empty: nothing to look at. */
-static int
-toolchain_try_prefix(struct hm_toolchain *toolchain, const char *prefix,
-    struct hm_errbuf *errbuf)
-{
-	char folder[PATH_MAX];
-	size_t i = 0;
-
-	if (prefix == NULL || prefix[0] == 0)
-		return HM_E_UNAVAILABLE;
-	for (i = 0; i < TOOLCHAIN_COUNT(toolchain_folders); i++) {
-		if (snprintf(folder, sizeof(folder), "%s%s", prefix,
-			toolchain_folders[i]) >= (int)sizeof(folder))
-			return HM_E_UNAVAILABLE;
-		if (toolchain_try_folder(toolchain, folder, errbuf) == HM_OK)
-			return HM_OK;
-	}
-	return HM_E_UNAVAILABLE;
-}
-
-static int
-toolchain_try_named(struct hm_toolchain *toolchain, const char *where,
-    struct hm_errbuf *errbuf)
-{
-	struct stat status;
-
-	if (stat(where, &status) == -1) {
-		hm_errbuf_set(errbuf, "%s is not there", where);
-		return HM_E_UNAVAILABLE;
-	}
-	if (!S_ISDIR(status.st_mode))
-		return toolchain_try(toolchain, where, errbuf);
-	hm_errbuf_set(errbuf, "%s holds no libnvrtc", where);
-	return toolchain_try_prefix(toolchain, where, errbuf);
-}
-
-/* What systemd/setup.sh made for this user. */
-static int
-toolchain_try_home(struct hm_toolchain *toolchain, struct hm_errbuf *errbuf)
-{
-	const char *data = getenv("XDG_DATA_HOME");
-	const char *home = getenv("HOME");
-	char prefix[PATH_MAX];
-	int n_prefix = 0;
-
-	if (data != NULL && data[0] == '/')
-		n_prefix =
-		    snprintf(prefix, sizeof(prefix), "%s/humming/nvrtc", data);
-	else if (home != NULL && home[0] == '/')
-		n_prefix = snprintf(prefix, sizeof(prefix),
-		    "%s/.local/share/humming/nvrtc", home);
-	else
-		return HM_E_UNAVAILABLE;
-	if (n_prefix >= (int)sizeof(prefix))
-		return HM_E_UNAVAILABLE;
-	return toolchain_try_prefix(toolchain, prefix, errbuf);
-}
-
-static int
-toolchain_search(struct hm_toolchain *toolchain, struct hm_errbuf *errbuf)
-{
-	static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12",
-	    "libnvrtc.so"};
-	size_t i = 0;
-
-	if (toolchain_try_prefix(toolchain, getenv("CUDA_HOME"), errbuf) ==
-		HM_OK ||
-	    toolchain_try_prefix(toolchain, "/usr/local/cuda", errbuf) == HM_OK)
-		return HM_OK;
-	for (i = 0; i < TOOLCHAIN_COUNT(names); i++) {
-		if (toolchain_try(toolchain, names[i], errbuf) == HM_OK)
-			return HM_OK;
-	}
-	if (toolchain_try_prefix(toolchain, getenv("HUMMING_PREFIX"), errbuf) ==
-		HM_OK ||
-	    toolchain_try_prefix(toolchain, "/opt/humming/nvrtc", errbuf) ==
-		HM_OK)
-		return HM_OK;
-	return toolchain_try_home(toolchain, errbuf);
-}
-
 int
 hm_toolchain_open(const char *where, struct hm_toolchain **toolchain_out,
     struct hm_errbuf *errbuf)
@@ -509,12 +279,7 @@ hm_toolchain_open(const char *where, struct hm_toolchain **toolchain_out,
 	toolchain = calloc(1, sizeof(*toolchain));
 	if (toolchain == NULL)
 		return HM_E_NOMEM;
-	if (where == NULL)
-		where = getenv("HUMMING_NVRTC");
-	if (where != NULL && where[0] != 0)
-		error = toolchain_try_named(toolchain, where, &why);
-	else
-		error = toolchain_search(toolchain, &why);
+	error = hm_toolchain_find(where, toolchain_try, toolchain, &why);
 	if (error != HM_OK) {
 		hm_errbuf_set(errbuf,
 		    "no NVRTC (%d.%d or newer)%s%s; set CUDA_HOME or "

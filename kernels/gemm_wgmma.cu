@@ -230,6 +230,16 @@ struct consumer_state {
     u32 slot, s; /* the stage at hand: its place in the ring, its number along K */
 };
 
+/*
+ * Give a stage back to the producer. One lane speaks for its warp: what the others read of the
+ * stage was operand A of wgmmas that have been waited for, so it has arrived in their registers.
+ * A __syncwarp would add nothing to that, and here it breaks the wgmma pipeline (C7513).
+ */
+HM_DEV void release_stage(const problem &q, const consumer &at, u32 slot) {
+    if (at.lane < arriving_lanes)
+        mbarrier_arrive(q.empty + 8 * slot);
+}
+
 /* 64 k of a stage. `half` is a constant where steps == 4, which picks the buffer by it. */
 HM_DEV void consume_half(fragments &d, consumer_state &state, const problem &q, const consumer &at,
     int half) {
@@ -252,8 +262,8 @@ HM_DEV void consume_half(fragments &d, consumer_state &state, const problem &q, 
             continue;
         issue_group(d, state.a[buffer], stage + half * act_half_bytes + first * 32,
             state.s | half | first);
-        if (first == 0 && half == 0 && state.s > 0 && at.lane == 0)
-            mbarrier_arrive(q.empty + 8 * slot_before<n_stages>(state.slot));
+        if (first == 0 && half == 0 && state.s > 0)
+            release_stage(q, at, slot_before<n_stages>(state.slot));
     }
 }
 
@@ -371,7 +381,9 @@ HM_DEV void store_unit(const gemm_params &p, const problem &q, const consumer &a
 }
 
 /* Split K: fragments to shared memory (the stages are free now), then every CTA of the cluster
- * finishes its share of the units. The producer warpgroup takes part in both cluster barriers. */
+ * finishes its share of the units. The producer warpgroup takes part in both cluster barriers. A
+ * cluster of one has none: launched without a cluster, barrier.cluster becomes __syncthreads, which
+ * the two roles may not call in two places. */
 HM_DEV void sum_cluster(const fragments &d, const gemm_params &p, const problem &q,
     const consumer &at, tile_place tile) {
     barrier_sync<barrier_consumers, 256>(); /* both warpgroups have read the last stage */
@@ -381,13 +393,17 @@ HM_DEV void sum_cluster(const fragments &d, const gemm_params &p, const problem 
         for (int c = 0; c < tile_tokens / 8; c++)
             store_smem_f32x4(fragment_smem(q, at.group * n_slices + i, c, threadIdx.x & 127),
                 d[i] + 4 * c);
-    cluster_sync(); /* fragments of all ranks are written */
+    if (q.ranks > 1)
+        cluster_sync(); /* fragments of all ranks are written */
+    else
+        barrier_sync<barrier_consumers, 256>();
     const u32 units = row_blocks * (tile_tokens / 16);
     const u32 end = split(q.rank + 1, q.ranks, units);
 #pragma unroll 1
     for (u32 unit = split(q.rank, q.ranks, units) + at.group; unit < end; unit += 2)
         store_unit(p, q, at, tile, unit);
-    cluster_sync(); /* nobody leaves while a peer still reads its shared memory */
+    if (q.ranks > 1)
+        cluster_sync(); /* nobody leaves while a peer still reads its shared memory */
 }
 
 HM_DEV void consume_tiles(const gemm_params &p, const problem &q, const consumer &at) {
@@ -400,8 +416,7 @@ HM_DEV void consume_tiles(const gemm_params &p, const problem &q, const consumer
         if constexpr (split_k != 0) {
             sum_cluster(d, p, q, at, tile);
         } else {
-            if (at.lane == 0) /* the last stage of the tile */
-                mbarrier_arrive(q.empty + 8 * slot_before<n_stages>(ring.slot));
+            release_stage(q, at, slot_before<n_stages>(ring.slot)); /* the last of the tile */
             store_tile(d, p, q, at, tile);
         }
     }
@@ -420,8 +435,8 @@ extern "C" __global__ void __launch_bounds__(n_threads, 1)
     grid_release();
     if (threadIdx.x == 0) {
         for (int i = 0; i < n_stages; i++) {
-            mbarrier_init(q.full + 8 * i, 1);  /* the producer's announcement; bytes do the rest */
-            mbarrier_init(q.empty + 8 * i, 8); /* lane 0 of every consumer warp */
+            mbarrier_init(q.full + 8 * i, 1); /* the producer's announcement; bytes do the rest */
+            mbarrier_init(q.empty + 8 * i, 8 * arriving_lanes); /* every consumer warp */
         }
         mbarrier_init_fence();
     }
@@ -432,7 +447,7 @@ extern "C" __global__ void __launch_bounds__(n_threads, 1)
         if ((threadIdx.x >> 5) == 8 && elected())
             produce(p, q);
         __syncwarp();
-        if constexpr (split_k != 0) { /* the two barriers of sum_cluster */
+        if (split_k != 0 && q.ranks > 1) { /* the two barriers of sum_cluster */
             cluster_sync();
             cluster_sync();
         }

@@ -36,6 +36,14 @@ enum { device_arch = __CUDA_ARCH__ }; /* 800, 900, ...; the letters a and f do n
 enum { device_arch = 0 }; /* host: the tests that run index maths on a CPU */
 #endif
 
+/* How many lanes of a warp say that it has read a stage. All of them for tests/gpu under racecheck,
+ * which follows threads and not warps. */
+#ifdef HM_EVERY_LANE
+enum { arriving_lanes = 32 };
+#else
+enum { arriving_lanes = 1 };
+#endif
+
 /* One truth, two witnesses: the numbers the sources implement against those config.h claims. */
 static_assert(HM_KERNEL_ABI == 1, "these sources implement parameter block 1");
 static_assert(HM_PACK_LAYOUT == 1, "these sources read pack layout 1");
@@ -105,6 +113,8 @@ static_assert(tile_rows % 64 == 0 && tile_rows % (16 * warps_n) == 0,
     "rows come in chunks of 64 and are given to warps 16 at a time");
 static_assert(tile_tokens % (8 * warps_m) == 0, "tokens are given to warps 8 at a time");
 static_assert(n_stages >= 2, "a ring needs two stages");
+#elif HM_FAMILY == 4
+static_assert(n_threads == 256, "pack.cu gives every thread 16 bytes of codes");
 #else
 #error "config.h names no family that these sources implement"
 #endif

@@ -8,6 +8,7 @@
  */
 #include "proto/codec.h"
 
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,10 @@
 #include "proto/wire.h"
 
 #define CODEC_CONFIG_BYTES ((size_t)4 * HM_MAX_CONFIG_WORDS)
+/* A request: a tag of two bytes and five of a number for each word. */
+#define CODEC_REQUEST_BYTES (7 * sizeof(struct hm_request) / 4)
+/* Number of the list in message Get. */
+#define GET_REQUESTS 3u
 
 static const struct hm_wire_field hello_fields[] = {
     HM_ROW_ANY(Hello, hello, schema),
@@ -247,57 +252,69 @@ int
 hm_codec_pack_get(const struct hm_get *get, uint8_t *buffer, size_t size,
     size_t *n_out)
 {
-	Humming__Request requests[HM_MAX_GET_REQUESTS];
-	Humming__Request *pointers[HM_MAX_GET_REQUESTS];
-	Humming__Get wire;
+	uint8_t bytes[CODEC_REQUEST_BYTES];
+	struct hm_wire_buffer nested = {.bytes = bytes, .size = sizeof bytes};
+	struct hm_wire_buffer body = {.bytes = buffer, .size = size};
 	int error;
 
 	if (get->n_requests == 0 || get->n_requests > HM_MAX_GET_REQUESTS)
 		return HM_E_INVALID;
-	error = hm_wire_lend(&get_message, get, &wire);
+	error = hm_wire_put_numbers(&get_message, get, &body);
 	for (uint32_t i = 0; i < get->n_requests && error == HM_OK; i++) {
-		error = hm_wire_lend(&request_message, &get->requests[i],
-		    &requests[i]);
-		pointers[i] = &requests[i];
+		nested.n = 0;
+		error = hm_wire_put_numbers(&request_message, &get->requests[i],
+		    &nested);
+		if (error == HM_OK)
+			error =
+			    hm_wire_put_nested(GET_REQUESTS, &nested, &body);
 	}
-	if (error != HM_OK)
-		return error;
-	wire.n_requests = get->n_requests;
-	wire.requests = pointers;
-	return hm_wire_pack(&wire.base, buffer, size, n_out);
+	if (error == HM_OK)
+		*n_out = body.n;
+	return error;
+}
+
+/* First time: how many there are. */
+static int
+codec_count_requests(size_t wire_offset, const uint8_t *bytes, size_t n_bytes,
+    void *plain)
+{
+	struct hm_get *get = plain;
+
+	(void)wire_offset; /* there is one list, and nothing else */
+	(void)bytes;
+	(void)n_bytes;
+	return ++get->n_requests > HM_MAX_GET_REQUESTS ? HM_E_PROTOCOL : HM_OK;
 }
 
 static int
-codec_copy_requests(const Humming__Get *wire, struct hm_get *get)
+codec_scan_request(size_t wire_offset, const uint8_t *bytes, size_t n_bytes,
+    void *plain)
 {
-	int error = HM_OK;
+	struct hm_get *get = plain;
 
-	if (wire->n_requests == 0 || wire->n_requests > HM_MAX_GET_REQUESTS)
-		return HM_E_PROTOCOL;
-	get->requests = calloc(wire->n_requests, sizeof *get->requests);
-	if (get->requests == NULL)
-		return HM_E_NOMEM;
-	get->n_requests = (uint32_t)wire->n_requests;
-	for (size_t i = 0; i < wire->n_requests && error == HM_OK; i++)
-		error = hm_wire_copy(&request_message, wire->requests[i],
-		    &get->requests[i]);
-	return error;
+	(void)wire_offset;
+	return hm_wire_scan(&request_message, bytes, n_bytes, NULL,
+	    &get->requests[get->n_requests++]);
 }
 
 int
 hm_codec_unpack_get(const uint8_t *body, size_t n_body, struct hm_get *get_out)
 {
 	struct hm_get get = {0};
-	ProtobufCMessage *wire;
 	int error;
 
-	error = hm_wire_unpack(&get_message, body, n_body, &wire);
+	error = hm_wire_scan(&get_message, body, n_body, codec_count_requests,
+	    &get);
+	if (error == HM_OK && get.n_requests == 0)
+		error = HM_E_PROTOCOL;
 	if (error != HM_OK)
 		return error;
-	error = hm_wire_copy(&get_message, wire, &get);
-	if (error == HM_OK)
-		error = codec_copy_requests((const Humming__Get *)wire, &get);
-	hm_wire_free(wire);
+	get.requests = calloc(get.n_requests, sizeof *get.requests);
+	if (get.requests == NULL)
+		return HM_E_NOMEM;
+	get.n_requests = 0;
+	error =
+	    hm_wire_scan(&get_message, body, n_body, codec_scan_request, &get);
 	if (error == HM_OK)
 		*get_out = get;
 	else
@@ -430,18 +447,21 @@ codec_meta_to_wire(const struct hm_meta *meta,
 	return HM_OK;
 }
 
+/* The one field of a meta that is in no table. */
 static int
-codec_meta_from_wire(const Humming__Meta *wire, struct hm_meta *meta)
+codec_scan_config(size_t wire_offset, const uint8_t *bytes, size_t n_bytes,
+    void *plain)
 {
-	const ProtobufCBinaryData *config = &wire->config;
+	struct hm_meta *meta = plain;
 
-	if (config->len > CODEC_CONFIG_BYTES || config->len % 4 != 0)
+	(void)wire_offset;
+	if (n_bytes == 0 || n_bytes > CODEC_CONFIG_BYTES || n_bytes % 4 != 0)
 		return HM_E_PROTOCOL;
-	meta->n_config_words = (uint32_t)(config->len / 4);
-	for (size_t i = 0; i < config->len; i++)
-		meta->config_words[i / 4] |= (uint32_t)config->data[i]
-					     << (8 * (i % 4));
-	return hm_wire_copy(&meta_message, wire, meta);
+	meta->n_config_words = (uint32_t)(n_bytes / 4);
+	memcpy(meta->config_words, bytes, n_bytes);
+	for (size_t i = 0; i < meta->n_config_words; i++)
+		meta->config_words[i] = le32toh(meta->config_words[i]);
+	return HM_OK;
 }
 
 int
@@ -463,14 +483,10 @@ hm_codec_unpack_meta(const uint8_t *body, size_t n_body,
     struct hm_meta *meta_out)
 {
 	struct hm_meta meta = {0};
-	ProtobufCMessage *wire;
 	int error;
 
-	error = hm_wire_unpack(&meta_message, body, n_body, &wire);
-	if (error != HM_OK)
-		return error;
-	error = codec_meta_from_wire((const Humming__Meta *)wire, &meta);
-	hm_wire_free(wire);
+	error =
+	    hm_wire_scan(&meta_message, body, n_body, codec_scan_config, &meta);
 	if (error == HM_OK)
 		*meta_out = meta;
 	return error;
@@ -507,19 +523,18 @@ hm_codec_pack_kernel(const struct hm_kernel_reply *reply, uint8_t *buffer,
 
 /* What is not in the table: the nested message and the list. */
 static int
-codec_copy_kernel(const Humming__Kernel *wire, struct hm_kernel_reply *reply)
+codec_scan_part(size_t wire_offset, const uint8_t *bytes, size_t n_bytes,
+    void *plain)
 {
-	int error = HM_OK;
+	struct hm_kernel_reply *reply = plain;
 
-	if (wire->n_ranges > HM_MAX_RANGES)
+	if (wire_offset == offsetof(Humming__Kernel, meta))
+		return hm_wire_scan(&meta_message, bytes, n_bytes,
+		    codec_scan_config, &reply->meta);
+	if (reply->n_ranges == HM_MAX_RANGES)
 		return HM_E_PROTOCOL;
-	reply->n_ranges = (uint32_t)wire->n_ranges;
-	if (wire->meta != NULL)
-		error = codec_meta_from_wire(wire->meta, &reply->meta);
-	for (size_t i = 0; i < wire->n_ranges && error == HM_OK; i++)
-		error = hm_wire_copy(&range_message, wire->ranges[i],
-		    &reply->ranges[i]);
-	return error;
+	return hm_wire_scan(&range_message, bytes, n_bytes, NULL,
+	    &reply->ranges[reply->n_ranges++]);
 }
 
 int
@@ -527,17 +542,10 @@ hm_codec_unpack_kernel(const uint8_t *body, size_t n_body,
     struct hm_kernel_reply *reply_out)
 {
 	struct hm_kernel_reply reply = {0};
-	ProtobufCMessage *wire;
 	int error;
 
-	error = hm_wire_unpack(&kernel_message, body, n_body, &wire);
-	if (error != HM_OK)
-		return error;
-	error = hm_wire_copy(&kernel_message, wire, &reply);
-	if (error == HM_OK)
-		error =
-		    codec_copy_kernel((const Humming__Kernel *)wire, &reply);
-	hm_wire_free(wire);
+	error = hm_wire_scan(&kernel_message, body, n_body, codec_scan_part,
+	    &reply);
 	if (error == HM_OK)
 		*reply_out = reply;
 	else
@@ -551,7 +559,7 @@ hm_kernel_reply_done(struct hm_kernel_reply *reply)
 	if (reply == NULL)
 		return;
 	free(reply->log);
-	*reply = (struct hm_kernel_reply){0};
+	reply->log = NULL;
 }
 
 int

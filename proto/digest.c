@@ -55,8 +55,13 @@ void
 hm_digest_to_hex(const struct hm_digest *digest,
     char hex_out[HM_DIGEST_HEX_CHARS + 1])
 {
-	(void)sodium_bin2hex(hex_out, HM_DIGEST_HEX_CHARS + 1, digest->bytes,
-	    HM_DIGEST_BYTES);
+	static const char digits[] = "0123456789abcdef";
+
+	for (size_t i = 0; i < HM_DIGEST_BYTES; i++) {
+		hex_out[2 * i] = digits[digest->bytes[i] >> 4];
+		hex_out[2 * i + 1] = digits[digest->bytes[i] & 0xfu];
+	}
+	hex_out[HM_DIGEST_HEX_CHARS] = '\0';
 }
 
 int

@@ -81,6 +81,13 @@ hm_errbuf_set(struct hm_errbuf *errbuf, const char *format, ...)
 }
 
 void
+hm_errbuf_clear(struct hm_errbuf *errbuf)
+{
+	if (errbuf != NULL)
+		errbuf->text[0] = '\0';
+}
+
+void
 hm_errbuf_prefix(struct hm_errbuf *errbuf, const char *format, ...)
 {
 	int saved_errno = errno;

@@ -53,6 +53,9 @@ const char *hm_strerror(int error);
 void hm_errbuf_set(struct hm_errbuf *errbuf, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Forget the text; NULL is allowed and ignored. */
+void hm_errbuf_clear(struct hm_errbuf *errbuf);
+
 /**
  * Put context in front of what an error buffer already says, as
  * "context: text". NULL and an empty buffer are allowed.

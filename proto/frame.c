@@ -2,7 +2,7 @@
 /*
  * frame.c - one packet, one frame, at most one descriptor.
  *
- * Nothing here blocks, allocates or raises SIGPIPE. Whatever descriptors a
+ * Nothing here allocates or raises SIGPIPE; only hm_frame_recv_wait blocks. Whatever descriptors a
  * packet brings are either handed to the caller (exactly one, in a good frame)
  * or closed before hm_frame_recv returns.
  */
@@ -107,7 +107,7 @@ hm_frame_send(int socket_fd, const struct hm_frame *frame)
 	uint8_t header[HM_FRAME_HEADER_BYTES];
 	union frame_control control;
 	struct iovec iov[3];
-	struct msghdr message = {.msg_iov = iov, .msg_iovlen = 3};
+	struct msghdr message = {.msg_iov = iov};
 	ssize_t n;
 
 	if (!frame_is_sendable(frame))
@@ -121,6 +121,7 @@ hm_frame_send(int socket_fd, const struct hm_frame *frame)
 	frame_set_iovec(&iov[0], header, sizeof header);
 	frame_set_iovec(&iov[1], frame->body, frame->n_body);
 	frame_set_iovec(&iov[2], frame->raw, frame->n_raw);
+	message.msg_iovlen = frame->n_raw != 0 ? 3 : 2;
 	if (frame->fd != -1)
 		frame_attach_fd(&message, &control, frame->fd);
 
@@ -196,18 +197,20 @@ frame_check_message(const struct msghdr *message, const struct frame_fds *fds)
 	return HM_E_SYSTEM;
 }
 
+/* EINTR only gets here from a wait, which must not begin anew. */
 static int
 frame_recv_error(int error_number)
 {
-	if (error_number == EAGAIN)
+	if (error_number == EAGAIN || error_number == EINTR)
 		return HM_E_BUSY;
 	if (error_number == ECONNRESET || error_number == ENOTCONN)
 		return HM_E_UNAVAILABLE;
 	return HM_E_SYSTEM;
 }
 
-int
-hm_frame_recv(int socket_fd, uint8_t *buffer, struct hm_frame *frame_out)
+static int
+frame_recv(int socket_fd, int flags, uint8_t *buffer,
+    struct hm_frame *frame_out)
 {
 	union frame_control control;
 	struct iovec iov = {buffer, HM_FRAME_MAX_BYTES};
@@ -222,9 +225,8 @@ hm_frame_recv(int socket_fd, uint8_t *buffer, struct hm_frame *frame_out)
 	int error;
 
 	do
-		n = recvmsg(socket_fd, &message,
-		    MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	while (n == -1 && errno == EINTR);
+		n = recvmsg(socket_fd, &message, flags | MSG_CMSG_CLOEXEC);
+	while (n == -1 && errno == EINTR && (flags & MSG_DONTWAIT) != 0);
 	if (n == -1)
 		return frame_recv_error(errno);
 
@@ -240,4 +242,16 @@ hm_frame_recv(int socket_fd, uint8_t *buffer, struct hm_frame *frame_out)
 	for (size_t i = 0; i < fds.n; i++)
 		hm_fd_close(&fds.fds[i]);
 	return error;
+}
+
+int
+hm_frame_recv(int socket_fd, uint8_t *buffer, struct hm_frame *frame_out)
+{
+	return frame_recv(socket_fd, MSG_DONTWAIT, buffer, frame_out);
+}
+
+int
+hm_frame_recv_wait(int socket_fd, uint8_t *buffer, struct hm_frame *frame_out)
+{
+	return frame_recv(socket_fd, 0, buffer, frame_out);
 }

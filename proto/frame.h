@@ -94,6 +94,14 @@ int hm_frame_send(int socket_fd, const struct hm_frame *frame);
 int hm_frame_recv(int socket_fd, uint8_t *buffer, struct hm_frame *frame_out);
 
 /**
+ * The same on a blocking socket, whose SO_RCVTIMEO says how long to wait: one
+ * call instead of poll and two receives. HM_E_BUSY when that is over, or when a
+ * signal came: the caller looks at its deadline.
+ */
+int hm_frame_recv_wait(int socket_fd, uint8_t *buffer,
+    struct hm_frame *frame_out);
+
+/**
  * Parse a packet that is already in memory; what hm_frame_recv and the fuzzer
  * call. fd is set to -1.
  */

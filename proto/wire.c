@@ -129,9 +129,12 @@ wire_measure(enum hm_wire_kind kind, const char *text, size_t n_max,
 static void
 wire_copy(enum hm_wire_kind kind, const char *text, size_t n, char *copy_out)
 {
-	for (size_t i = 0; i < n; i++)
-		copy_out[i] = wire_clean(kind, text[i]);
+	memcpy(copy_out, text, n);
 	copy_out[n] = '\0';
+	if (kind != HM_WIRE_LINE && kind != HM_WIRE_LOG)
+		return; /* refused what would have to be cleaned */
+	for (size_t i = 0; i < n; i++)
+		copy_out[i] = wire_clean(kind, copy_out[i]);
 }
 
 static const void *
@@ -164,25 +167,6 @@ static size_t
 wire_text_limit(const struct hm_wire_field *field)
 {
 	return wire_is_owned(field->kind) ? field->limit : field->limit - 1;
-}
-
-/* Copy a number from one struct to the other if it is legal. */
-static bool
-wire_move_number(const struct hm_wire_field *field, const void *from, void *to)
-{
-	uint32_t value;
-
-	memcpy(&value, from, sizeof value);
-	if (field->kind == HM_WIRE_U32 && value > field->limit)
-		return false;
-	if (field->kind == HM_WIRE_ENUM && (value == 0 || value > field->limit))
-		return false;
-	/* Negative codes in two's complement: 0 - value is their number. */
-	if (field->kind == HM_WIRE_ERROR &&
-	    0 - value > (uint32_t)-HM_E_INTERNAL)
-		return false;
-	memcpy(to, &value, sizeof value);
-	return true;
 }
 
 /* The generated struct borrows text and bytes of ours. memcpy of a pointer,
@@ -223,7 +207,7 @@ hm_wire_lend(const struct hm_wire_message *message, const void *plain,
 		bool is_legal;
 
 		if (wire_is_number(field->kind))
-			is_legal = wire_move_number(field, from, to);
+			is_legal = hm_wire_take_number(field, from, to);
 		else
 			is_legal = wire_lend(field, from, to);
 		if (!is_legal)
@@ -244,17 +228,45 @@ wire_copy_bytes(const struct hm_wire_field *field, const void *wire,
 	return HM_OK;
 }
 
+/*
+ * False: none of n characters is below 0x20, none is 0x7f. Eight at a time, by
+ * the carries of a subtraction from each byte of a word; only bytes below 0x80
+ * count, so what is not ASCII passes.
+ */
+static bool
+wire_may_hold_control(const char *text, size_t n)
+{
+	const uint64_t ones = UINT64_C(0x0101010101010101);
+	uint64_t found = 0;
+	uint64_t word, del;
+
+	for (size_t i = 0; i < n; i += sizeof word) {
+		word = ones * 'a'; /* what pads the last ones */
+		memcpy(&word, text + i,
+		    n - i < sizeof word ? n - i : sizeof word);
+		del = word ^ ones * 0x7f;
+		found |= ((word - ones * 0x20) & ~word) | ((del - ones) & ~del);
+	}
+	return (found & ones * 0x80) != 0;
+}
+
 /* Into the array, or into new memory; an empty owned text stays NULL. */
-static int
-wire_copy_text(const struct hm_wire_field *field, const void *wire, void *plain)
+int
+hm_wire_take_text(const struct hm_wire_field *field, const char *text, size_t n,
+    void *plain)
 {
 	char *copy = plain;
-	const char *text;
-	size_t n;
 
-	memcpy(&text, wire, sizeof text);
-	if (!wire_measure(field->kind, text, wire_text_limit(field), &n))
+	if (n > wire_text_limit(field))
 		return HM_E_PROTOCOL;
+	if (wire_may_hold_control(text, n)) {
+		if (memchr(text, '\0', n) != NULL)
+			return HM_E_PROTOCOL;
+		for (size_t i = 0; i < n; i++) {
+			if (wire_is_refused(field->kind, text[i]))
+				return HM_E_PROTOCOL;
+		}
+	}
 	if (wire_is_owned(field->kind)) {
 		if (n == 0)
 			return HM_OK;
@@ -265,6 +277,16 @@ wire_copy_text(const struct hm_wire_field *field, const void *wire, void *plain)
 	}
 	wire_copy(field->kind, text, n, copy);
 	return HM_OK;
+}
+
+static int
+wire_copy_text(const struct hm_wire_field *field, const void *wire, void *plain)
+{
+	const char *text;
+
+	memcpy(&text, wire, sizeof text);
+	return hm_wire_take_text(field, text,
+	    strnlen(text, wire_text_limit(field) + 1), plain);
 }
 
 /* Fill a zeroed plain struct. On failure it may own texts already. */
@@ -283,7 +305,7 @@ hm_wire_copy(const struct hm_wire_message *message, const void *wire,
 			error = wire_copy_bytes(field, from, to);
 		else if (!wire_is_number(field->kind))
 			error = wire_copy_text(field, from, to);
-		else if (!wire_move_number(field, from, to))
+		else if (!hm_wire_take_number(field, from, to))
 			error = HM_E_PROTOCOL;
 	}
 	return error;

@@ -11,8 +11,10 @@
 #ifndef HM_PROTO_WIRE_H
 #define HM_PROTO_WIRE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <protobuf-c/protobuf-c.h>
 
@@ -81,6 +83,26 @@ struct hm_wire_message {
 		    sizeof(table) / sizeof(table)[0]                           \
 	}
 
+/* Copy a number into its place if it is legal there. */
+static inline bool
+hm_wire_take_number(const struct hm_wire_field *field, const void *from,
+    void *to)
+{
+	uint32_t value;
+
+	memcpy(&value, from, sizeof value);
+	if (field->kind == HM_WIRE_U32 && value > field->limit)
+		return false;
+	if (field->kind == HM_WIRE_ENUM && (value == 0 || value > field->limit))
+		return false;
+	/* Negative codes in two's complement: 0 - value is their number. */
+	if (field->kind == HM_WIRE_ERROR &&
+	    0 - value > (uint32_t)-HM_E_INTERNAL)
+		return false;
+	memcpy(to, &value, sizeof value);
+	return true;
+}
+
 /* Initialise a generated struct and let it borrow text and bytes from plain.
  * Returns HM_OK or HM_E_INVALID. */
 int hm_wire_lend(const struct hm_wire_message *message, const void *plain,
@@ -107,7 +129,37 @@ int hm_wire_unpack(const struct hm_wire_message *message, const uint8_t *body,
     size_t n_body, ProtobufCMessage **wire_out);
 void hm_wire_free(ProtobufCMessage *wire);
 
-/* The same for a message that is nothing but its table. */
+/* A field that is known but in no table (a list, a nested message), by its
+ * offset in the generated struct. HM_OK, HM_E_PROTOCOL or HM_E_NOMEM. */
+typedef int (*hm_wire_other_fn)(size_t wire_offset, const uint8_t *bytes,
+    size_t n_bytes, void *plain);
+
+/* wire_direct.c: fill a zeroed plain struct straight from a body. Rows stand in
+ * the order of their fields' numbers; a message has fewer than 64 fields. After
+ * a failure it may own texts already. Returns HM_OK, HM_E_PROTOCOL or HM_E_NOMEM. */
+int hm_wire_scan(const struct hm_wire_message *message, const uint8_t *body,
+    size_t n_body, hm_wire_other_fn on_other, void *plain);
+
+/* Where a body is put; n bytes of it are there. */
+struct hm_wire_buffer {
+	uint8_t *bytes; /* borrowed */
+	size_t size, n;
+};
+
+/* wire_direct.c: append a message whose table has numbers only, in the order of
+ * their fields; or a message that has been put elsewhere, as a field. Return
+ * HM_OK, or HM_E_INVALID (not legal, or it does not fit). */
+int hm_wire_put_numbers(const struct hm_wire_message *message,
+    const void *plain, struct hm_wire_buffer *to);
+int hm_wire_put_nested(uint32_t number, const struct hm_wire_buffer *nested,
+    struct hm_wire_buffer *to);
+
+/* One text that need not end in a NUL but may hold none, into its place; what
+ * is not legal there is HM_E_PROTOCOL. */
+int hm_wire_take_text(const struct hm_wire_field *field, const char *text,
+    size_t n, void *plain);
+
+/* A message that is nothing but its table. */
 int hm_wire_pack_plain(const struct hm_wire_message *message, const void *plain,
     uint8_t *buffer, size_t size, size_t *n_out);
 int hm_wire_unpack_plain(const struct hm_wire_message *message,

@@ -410,6 +410,8 @@ describe(char *text, size_t size, const struct hm_config *config)
 		    config->group, zp, 128 * config->slices,
 		    config->tile_tokens, config->stages, config->halves,
 		    config->steps, config->split_k ? " split" : "");
+	else if (config->family == HM_FAMILY_PACK)
+		snprintf(text, size, "pack %s g%u%s", act, config->group, zp);
 	else
 		snprintf(text, size,
 		    "G %s g%u%s %ux%u stages %u warps %ux%ux%u", act,
@@ -558,6 +560,20 @@ check_mma(struct scales s, const char *target, bool all_shapes)
 }
 
 static void
+check_pack(struct scales s, const char *target)
+{
+	const struct hm_config config = {
+	    .family = HM_FAMILY_PACK,
+	    .act = s.act,
+	    .group = s.group,
+	    .zero = s.zero,
+	    .threads = HM_EMIT_PACK_THREADS,
+	};
+
+	check(&config, target);
+}
+
+static void
 check_all(void)
 {
 	static const char *const targets[] = {"sm_80", "sm_86", "sm_87",
@@ -567,11 +583,14 @@ check_all(void)
 	static const uint32_t groups[] = {128, 64, 32, 0};
 	const struct scales usual = {HM_CONFIG_ACT_BF16, 128, 0};
 
-	for (size_t i = 0; i < N_ROWS(targets); i++)
-		if (target_is_known(targets[i]))
-			check_mma(usual, targets[i], i == 0);
-		else
+	for (size_t i = 0; i < N_ROWS(targets); i++) {
+		if (!target_is_known(targets[i])) {
 			printf("# %s is unknown to this NVRTC\n", targets[i]);
+			continue;
+		}
+		check_mma(usual, targets[i], i == 0);
+		check_pack(usual, targets[i]);
+	}
 	check_sm_90a(usual, true);
 	for (size_t i = 0; i < N_ROWS(groups); i++)
 		for (uint32_t act = 0; act <= 1; act++)
@@ -582,6 +601,8 @@ check_all(void)
 					continue;
 				check_sm_90a(s, false);
 				check_mma(s, "sm_80", false);
+				check_pack(s, "sm_80");
+				check_pack(s, "sm_90a");
 			}
 }
 

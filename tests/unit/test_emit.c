@@ -54,6 +54,14 @@ static const struct hm_config mma_config = {
     .warps_k = 2,
 };
 
+static const struct hm_config pack_config = {
+    .family = HM_FAMILY_PACK,
+    .act = HM_CONFIG_ACT_F16,
+    .group = 64,
+    .zero = HM_CONFIG_ZERO_FLOAT,
+    .threads = 256,
+};
+
 static void
 test_emit_config__each_family_is_exact(void **state)
 {
@@ -92,6 +100,18 @@ test_emit_config__each_family_is_exact(void **state)
 				  "#define HM_THREADS 384\n"
 				  "#define HM_TILE_TOKENS 128\n"
 				  "#define HM_ZERO 0\n");
+	assert_int_equal(hm_emit_config(&pack_config, text, sizeof(text)),
+	    HM_OK);
+	assert_string_equal(text, "#define HM_ACT 1\n"
+				  "#define HM_CHUNK_BYTES 4608\n"
+				  "#define HM_FAMILY 4\n"
+				  "#define HM_GROUP 64\n"
+				  "#define HM_KERNEL_ABI 1\n"
+				  "#define HM_PACK_LAYOUT 1\n"
+				  "#define HM_THREADS 256\n"
+				  "#define HM_ZERO 2\n");
+	assert_string_equal(hm_emit_entry(&pack_config), "hm_weight_pack");
+	assert_string_equal(hm_emit_source(&pack_config), "pack.cu");
 	assert_int_equal(hm_emit_config(&mma_config, text, sizeof(text)),
 	    HM_OK);
 	assert_string_equal(text, "#define HM_ACT 0\n"
@@ -171,7 +191,8 @@ test_emit_config__illegal_value_is_refused(void **state)
 {
 	(void)state;
 	EXPECT_INVALID(stream_config, family, 0);
-	EXPECT_INVALID(stream_config, family, 4);
+	EXPECT_INVALID(stream_config, family, 5);
+	EXPECT_INVALID(pack_config, threads, 128);
 	EXPECT_INVALID(stream_config, act, 2);
 	EXPECT_INVALID(stream_config, group, 16);
 	EXPECT_INVALID(stream_config, zero, 3);

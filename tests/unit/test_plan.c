@@ -305,6 +305,34 @@ test_plan__launch_arguments_are_the_measured_ones(void **state)
 	assert_int_equal(hm_plan_find(&plan, 8192)->band, 32);
 }
 
+static void
+test_plan__pack_is_one_kernel_for_all_sizes(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < N_TARGETS * N_SHAPES; i++) {
+		struct hm_request request = request_of(
+		    "pack,w4a16,a=f16,group=64,zp=int", targets[i / N_SHAPES]);
+		struct hm_plan plan;
+		struct hm_launch launch;
+
+		request.n = shapes[i % N_SHAPES][0];
+		request.k = shapes[i % N_SHAPES][1];
+		plan = plan_of(&request);
+		expect_whole(&plan, &request, 132);
+		assert_int_equal(plan.n_rows, 1);
+		assert_int_equal(plan.rows[0].config.family, HM_FAMILY_PACK);
+		assert_int_equal(plan.rows[0].config.act, HM_CONFIG_ACT_F16);
+		assert_int_equal(plan.rows[0].config.group, 64);
+		assert_int_equal(plan.rows[0].config.zero, HM_CONFIG_ZERO_INT);
+		assert_int_equal(hm_launch_compute(&plan.rows[0], 1, request.n,
+				     request.k, 132, &launch),
+		    HM_OK);
+		assert_int_equal(launch.grid_x, (request.n + 63) / 64);
+		assert_in_range(launch.grid_y, 1, 8);
+		assert_int_equal(launch.smem_bytes, 0);
+	}
+}
+
 /* Clusters that wait for each other cost a second wave (23 us for 12.5). */
 static void
 test_plan__clusters_of_kernel_h_all_run_at_once(void **state)
@@ -461,7 +489,6 @@ test_plan__what_is_not_built_is_refused_in_one_line(void **state)
 	    {"moe-grouped,mxfp4a8", "sm_90a", HM_E_UNSUPPORTED, "moe-grouped"},
 	    {"moe-masked,w4a16", "sm_80", HM_E_UNSUPPORTED, "moe-masked"},
 	    {"quant,a=s8", "sm_80", HM_E_UNSUPPORTED, "quant"},
-	    {"pack,w4a16", "sm_80", HM_E_UNSUPPORTED, "pack"},
 	    {"align", "sm_80", HM_E_UNSUPPORTED, "align"},
 	    {"combine", "sm_80", HM_E_UNSUPPORTED, "combine"},
 	    {"w8a16", "sm_90a", HM_E_UNSUPPORTED, "w=u8"},
@@ -539,6 +566,7 @@ main(void)
 	    cmocka_unit_test(
 		test_plan__tables_are_whole_for_all_shapes_targets_and_sms),
 	    cmocka_unit_test(test_plan__rows_fit_with_every_weight_format),
+	    cmocka_unit_test(test_plan__pack_is_one_kernel_for_all_sizes),
 	    cmocka_unit_test(
 		test_plan__a_weight_format_needs_few_kernels_in_all),
 	    cmocka_unit_test(
