@@ -59,7 +59,7 @@ hm_call_stop(struct hm_link *link, int64_t deadline, struct hm_errbuf *errbuf)
 
 	/* Not hm_link_exchange: a daemon that is gone must not be looked for
 	 * again, only to be stopped a second time. */
-	hm_errbuf_set(errbuf, "%s", "");
+	hm_errbuf_clear(errbuf);
 	error = hm_link_ready(link, deadline, errbuf);
 	if (error != HM_OK)
 		return error;
@@ -71,7 +71,7 @@ hm_call_stop(struct hm_link *link, int64_t deadline, struct hm_errbuf *errbuf)
 	if (error == HM_OK) {
 		hm_fd_close(&reply.fd);
 		if (reply.type == HM_FRAME_ERROR) {
-			hm_errbuf_set(errbuf, "%s", "");
+			hm_errbuf_clear(errbuf);
 			return hm_transport_refusal(&reply, errbuf);
 		}
 		error = call_wait_end(link, deadline);

@@ -40,7 +40,8 @@ humming_version(void)
 {
 	unsigned major = 0, minor = 0, patch = 0;
 
-	/* HM_VERSION is CMake's, and always three numbers. */
+	/* HM_VERSION is CMake's, and always three numbers.
+	 * NOLINTNEXTLINE(cert-err34-c) */
 	(void)sscanf(HM_VERSION, "%u.%u.%u", &major, &minor, &patch);
 	return major << 16 | minor << 8 | patch;
 }
@@ -128,7 +129,7 @@ humming_client_open(const struct humming_client_options *options,
 	struct humming_client *client = NULL;
 	int error;
 
-	hm_errbuf_set(errbuf, "%s", "");
+	hm_errbuf_clear(errbuf);
 	if (client_out == NULL)
 		return HUMMING_E_INVALID;
 	error = client_import_options(options, &ours, errbuf);
@@ -183,7 +184,7 @@ client_begin(struct humming_client *client, int64_t *deadline_out)
 {
 	if (client == NULL)
 		return HUMMING_E_INVALID;
-	hm_errbuf_set(&client->error, "%s", "");
+	hm_errbuf_clear(&client->error);
 	free(client->log);
 	client->log = NULL;
 	if (client->pid != getpid()) {
@@ -200,7 +201,7 @@ static int
 client_end(struct humming_client *client, int error)
 {
 	if (error == HM_OK)
-		hm_errbuf_set(&client->error, "%s", "");
+		hm_errbuf_clear(&client->error);
 	else if (client->error.text[0] == '\0')
 		hm_errbuf_set(&client->error, "%s", hm_strerror(error));
 	return error;
@@ -256,14 +257,14 @@ humming_client_get_kernels(struct humming_client *client,
     struct humming_kernel **kernels_out, int *errors_out)
 {
 	struct client_results results = {.client = client,
-	    .kernels = kernels_out,
-	    .errors = errors_out};
+	    .kernels = kernels_out};
 	struct hm_fetch fetch = {.n_requests = n};
 	const uint8_t *next = (const uint8_t *)requests;
 	struct hm_request *ours;
 	int64_t deadline;
 	int error;
 
+	results.errors = errors_out;
 	error = client_begin(client, &deadline);
 	if (error != HUMMING_OK)
 		return error;

@@ -115,5 +115,6 @@ int hm_ctl_compile(const struct hm_ctl *ctl);
 int hm_ctl_plan(const struct hm_ctl *ctl);
 int hm_ctl_prewarm(const struct hm_ctl *ctl);
 int hm_ctl_explain(const struct hm_ctl *ctl);
+int hm_ctl_bench(const struct hm_ctl *ctl);
 
 #endif

@@ -112,6 +112,7 @@ daemon_add_value(struct hm_ctl_table *table, const json_t *value)
 	}
 }
 
+/* NOLINTBEGIN(misc-no-recursion): jansson reads at most 2048 levels. */
 /* One line per value; nested names are joined by dots. */
 static void
 daemon_flatten(struct hm_ctl_table *table, const char *prefix,
@@ -138,6 +139,7 @@ daemon_flatten(struct hm_ctl_table *table, const char *prefix,
 		daemon_add_value(table, value);
 	}
 }
+/* NOLINTEND(misc-no-recursion) */
 
 /* What the daemon said, for a person. */
 static int

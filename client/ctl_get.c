@@ -40,7 +40,8 @@ static int
 get_init(struct get_results *results, size_t n)
 {
 	results->n = n;
-	results->kernels = calloc(n, sizeof(struct humming_kernel *));
+	results->kernels =
+	    calloc(n != 0 ? n : 1, sizeof(struct humming_kernel *));
 	return results->kernels != NULL ? HM_OK : HM_E_NOMEM;
 }
 

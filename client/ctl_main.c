@@ -106,6 +106,20 @@ static const struct ctl_command ctl_commands[] = {
 	"\n"
 	"example: hummingctl explain w4a16,m=1,n=8192,k=8192 --arch sm_90a\n",
 	HM_CTL_ARCH | HM_CTL_JSON, true, hm_ctl_explain},
+    {"bench", "hit|herd|cold [--json]",
+	"measure a daemon of its own beside a bare socket",
+	HELP_JSON
+	"\n"
+	"hit    one client: 20 KB in the packet, 200 KB by descriptor\n"
+	"herd   64 clients on two cores\n"
+	"cold   an empty cache: a model's kernels, one kernel for 64 clients;\n"
+	"       then all kernels of that model, warm\n"
+	"\n"
+	"Starts a daemon in a folder of its own, pins both ends to cores, and\n"
+	"ends it. Needs no GPU. No deadline unless --timeout is given.\n"
+	"\n"
+	"example: hummingctl bench hit\n",
+	HM_CTL_JSON, true, hm_ctl_bench},
 };
 
 #define N_COMMANDS (sizeof ctl_commands / sizeof ctl_commands[0])

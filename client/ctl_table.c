@@ -86,6 +86,8 @@ hm_ctl_table_print(const struct hm_ctl_table *table, FILE *file)
 	bool number[HM_CTL_TABLE_COLUMNS];
 	size_t column;
 
+	if (table->n_columns == 0)
+		return;
 	for (size_t i = 0; i < table->n_columns; i++)
 		table_measure(table, i, &width[i], &number[i]);
 	for (size_t i = 0; i < table->n_cells; i++) {

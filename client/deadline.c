@@ -10,13 +10,19 @@
 #include <time.h>
 
 int64_t
-hm_deadline_now_us(void)
+hm_deadline_now_ns(void)
 {
 	struct timespec now;
 
 	/* Cannot fail: the clock exists and the pointer is ours. */
 	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+int64_t
+hm_deadline_now_us(void)
+{
+	return hm_deadline_now_ns() / 1000;
 }
 
 int64_t

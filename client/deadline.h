@@ -12,7 +12,8 @@
 
 #define HM_DEADLINE_NONE INT64_MAX
 
-/* Now, in microseconds and in milliseconds of the monotonic clock. */
+/* Now, by the monotonic clock. */
+int64_t hm_deadline_now_ns(void);
 int64_t hm_deadline_now_us(void);
 int64_t hm_deadline_now_ms(void);
 

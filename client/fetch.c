@@ -19,6 +19,8 @@
 /* Room for a body's fixed fields; a request or an option each takes less than
  * HM_MAX_OPTION_CHARS more. */
 #define BODY_BYTES 1024u
+/* ... and for one of them. */
+#define ONE_BODY_BYTES (BODY_BYTES + HM_MAX_OPTION_CHARS)
 
 /* One packet and what is still missing of it. */
 struct fetch_call {
@@ -44,6 +46,12 @@ struct fetch_run {
 	bool *answered;   /* owned, per request */
 	uint8_t *body;    /* owned; of what is sent */
 	size_t n_body;
+	/* For the usual run, which asks for one kernel: nothing of the above
+	 * is allocated then. */
+	struct fetch_call one_call;
+	uint32_t one_map;
+	bool one_answered;
+	uint8_t *one_body; /* borrowed; ONE_BODY_BYTES, of the stack */
 };
 
 /* --- results ------------------------------------------------------------- */
@@ -110,6 +118,25 @@ fetch_send_compile(struct fetch_run *run, struct hm_frame *frame)
 	return error == HM_E_UNSUPPORTED ? HM_E_BUSY : error;
 }
 
+/* Those of a call that are still wanted; all of them stand in a row already.
+ * *copy_out is the caller's to free. */
+static const struct hm_request *
+fetch_gather(const struct fetch_run *run, const struct fetch_call *call,
+    struct hm_request **copy_out)
+{
+	const struct hm_request *requests = run->fetch->requests;
+	struct hm_request *copy;
+
+	*copy_out = NULL;
+	if (call->n_map == call->n)
+		return &requests[call->first];
+	copy = calloc(call->n_map, sizeof *copy);
+	for (size_t i = 0; copy != NULL && i < call->n_map; i++)
+		copy[i] = requests[call->map[i]];
+	*copy_out = copy;
+	return copy;
+}
+
 static int
 fetch_send_get(struct fetch_run *run, struct fetch_call *call,
     struct hm_frame *frame)
@@ -117,17 +144,19 @@ fetch_send_get(struct fetch_run *run, struct fetch_call *call,
 	struct hm_get get = {
 	    .deadline_ms = hm_deadline_wire_ms(run->deadline),
 	    .lane = run->fetch->lane,
+	    .n_requests = (uint32_t)call->n_map,
 	};
+	const struct hm_request *requests;
+	struct hm_request *copy;
 	int error;
 
-	get.requests = calloc(call->n, sizeof *get.requests);
-	if (get.requests == NULL)
+	requests = fetch_gather(run, call, &copy);
+	if (requests == NULL)
 		return HM_E_NOMEM;
-	for (size_t i = 0; i < call->n_map; i++)
-		get.requests[get.n_requests++] =
-		    run->fetch->requests[call->map[i]];
+	/* Only read there, but the member of a received one is owned. */
+	memcpy(&get.requests, &requests, sizeof get.requests);
 	error = hm_codec_pack_get(&get, run->body, run->n_body, &frame->n_body);
-	hm_get_done(&get);
+	free(copy);
 	if (error != HM_OK)
 		return error;
 	frame->type = HM_FRAME_GET;
@@ -436,12 +465,12 @@ fetch_loop(struct fetch_run *run, struct hm_errbuf *errbuf)
 	int error;
 
 	while (run->n_missing != 0) {
-		hm_errbuf_set(errbuf, "%s", "");
+		hm_errbuf_clear(errbuf);
 		if (run->link->transport.fd == -1) {
 			error = hm_link_ready(run->link, run->deadline, errbuf);
 			if (error != HM_OK)
 				return error;
-			hm_errbuf_set(errbuf, "%s", "");
+			hm_errbuf_clear(errbuf);
 			first_id = run->link->last_id + 1;
 		}
 		error = fetch_step(run, first_id, errbuf);
@@ -460,17 +489,25 @@ fetch_loop(struct fetch_run *run, struct hm_errbuf *errbuf)
 }
 
 static int
-fetch_init(struct fetch_run *run)
+fetch_init_one(struct fetch_run *run)
+{
+	run->n_calls = 1;
+	run->calls = &run->one_call;
+	run->one_call.n = 1;
+	run->one_call.map = &run->one_map;
+	run->answered = &run->one_answered;
+	run->body = run->one_body;
+	run->n_body = ONE_BODY_BYTES;
+	return HM_OK;
+}
+
+static int
+fetch_init_calls(struct fetch_run *run, size_t size)
 {
 	const struct hm_fetch *fetch = run->fetch;
-	size_t size = fetch->window != 0 || fetch->n_requests == 1
-			  ? 1
-			  : HM_MAX_GET_REQUESTS;
 	struct fetch_call *call;
 
 	run->n_calls = (fetch->n_requests + size - 1) / size;
-	run->window = fetch->window != 0 ? fetch->window : run->n_calls;
-	run->n_missing = fetch->n_requests;
 	run->calls = calloc(run->n_calls, sizeof *run->calls);
 	run->answered = calloc(fetch->n_requests, sizeof *run->answered);
 	run->n_body =
@@ -495,13 +532,35 @@ fetch_init(struct fetch_run *run)
 	return HM_OK;
 }
 
+static int
+fetch_init(struct fetch_run *run)
+{
+	const struct hm_fetch *fetch = run->fetch;
+	size_t n_options =
+	    fetch->compile != NULL ? fetch->compile->n_options : 0;
+	int error;
+
+	run->n_missing = fetch->n_requests;
+	if (fetch->n_requests == 1 && n_options <= 1)
+		error = fetch_init_one(run);
+	else
+		error = fetch_init_calls(run,
+		    fetch->window != 0 || fetch->n_requests == 1
+			? 1
+			: HM_MAX_GET_REQUESTS);
+	run->window = fetch->window != 0 ? fetch->window : run->n_calls;
+	return error;
+}
+
 static void
 fetch_done(struct fetch_run *run)
 {
-	for (size_t i = 0; run->calls != NULL && i < run->n_calls; i++) {
-		free(run->calls[i].map);
+	for (size_t i = 0; run->calls != NULL && i < run->n_calls; i++)
 		free(run->calls[i].part);
-	}
+	if (run->body == run->one_body)
+		return;
+	for (size_t i = 0; run->calls != NULL && i < run->n_calls; i++)
+		free(run->calls[i].map);
 	free(run->calls);
 	free(run->answered);
 	free(run->body);
@@ -537,11 +596,13 @@ hm_fetch_run(struct hm_link *link, const struct hm_fetch *fetch,
     int64_t deadline, struct hm_errbuf *errbuf)
 {
 	struct hm_errbuf why = {.text = ""};
+	uint8_t one_body[ONE_BODY_BYTES];
 	struct fetch_run run = {
 	    .link = link,
 	    .fetch = fetch,
 	    .deadline = deadline,
 	    .start_us = hm_deadline_now_us(),
+	    .one_body = one_body,
 	};
 	int error;
 

@@ -4,9 +4,9 @@
  *
  * The daemon's reply for a request with n and k carries the table over M:
  * consecutive ranges, each with the key of a kernel. A gemm keeps that table,
- * one kernel and one loaded module per row. How a kernel is launched for an M
- * is humming_kernel_launch's answer; the last one is kept, because a decoding
- * worker asks for the same M again and again.
+ * one kernel and one loaded module per row; gemm_open.c fetches them. How a
+ * kernel is launched for an M is humming_kernel_launch's answer; the last one
+ * is kept, because a decoding worker asks for the same M again and again.
  *
  * One thread at a time: the tensor maps and the last answer are not locked.
  */
@@ -18,10 +18,9 @@
 #include "client/device.h"
 #include "client/gemm_call.h"
 #include "client/gemm_error.h"
+#include "client/gemm_impl.h"
 #include "client/sized.h"
 #include "client/weight.h"
-
-#define GEMM_MAX_RANGES 32u
 
 struct gemm_range {
 	uint32_t m_lo, m_hi;
@@ -34,15 +33,14 @@ struct humming_gemm {
 	uint32_t a_type;
 	uint32_t n, k;
 	uint32_t n_ranges;
-	struct gemm_range ranges[GEMM_MAX_RANGES];
+	struct gemm_range ranges[HM_GEMM_MAX_RANGES];
 	uint32_t last_m; /* 0 = none yet */
 	struct humming_launch last_launch;
 	struct hm_gemm_maps maps;
 };
 
-/* A caller's request with the device's target in it. */
-static int
-gemm_read_request(const struct humming_device *device,
+int
+hm_gemm_read_request(const struct humming_device *device,
     const struct humming_kernel_request *request,
     struct humming_kernel_request *full_out)
 {
@@ -65,21 +63,8 @@ gemm_read_request(const struct humming_device *device,
 	return HM_OK;
 }
 
-/* Take a client's error over as ours, with its text. */
-static int
-gemm_client_error(const struct humming_client *client, int error)
-{
-	const char *text = humming_client_last_error(client);
-
-	if (error != HUMMING_OK)
-		hm_errbuf_set(hm_gemm_errbuf(), "%s",
-		    text != NULL && text[0] != '\0' ? text
-						    : humming_strerror(error));
-	return error;
-}
-
-static int
-gemm_range_at(const struct humming_kernel *kernel, uint32_t index,
+int
+hm_gemm_range_at(const struct humming_kernel *kernel, uint32_t index,
     struct humming_range *range_out)
 {
 	int error = humming_kernel_range(kernel, index, range_out);
@@ -90,9 +75,8 @@ gemm_range_at(const struct humming_kernel *kernel, uint32_t index,
 	return error;
 }
 
-/* Rows of a kernel's table, bounded by ours and by the caller's largest m. */
-static int
-gemm_count_ranges(const struct humming_kernel *kernel, uint32_t m_most,
+int
+hm_gemm_count_ranges(const struct humming_kernel *kernel, uint32_t m_most,
     uint32_t *n_out)
 {
 	struct humming_kernel_info info;
@@ -114,14 +98,14 @@ gemm_count_ranges(const struct humming_kernel *kernel, uint32_t m_most,
 		    HM_WEIGHT_LAYOUT);
 		return HM_E_VERSION;
 	}
-	if (info.n_ranges == 0 || info.n_ranges > GEMM_MAX_RANGES) {
+	if (info.n_ranges == 0 || info.n_ranges > HM_GEMM_MAX_RANGES) {
 		hm_errbuf_set(hm_gemm_errbuf(),
 		    "gemm: a kernel without a table over M: n and k must be "
 		    "in its request");
 		return HM_E_INVALID;
 	}
 	for (n = 0; n < info.n_ranges; n++) {
-		error = gemm_range_at(kernel, n, &range);
+		error = hm_gemm_range_at(kernel, n, &range);
 		if (error != HUMMING_OK)
 			return error;
 		if (m_most != 0 && range.m_lo > m_most)
@@ -131,9 +115,8 @@ gemm_count_ranges(const struct humming_kernel *kernel, uint32_t m_most,
 	return HUMMING_OK;
 }
 
-/* The kernel among n that has this key, or NULL. */
-static struct humming_kernel *
-gemm_find_kernel(struct humming_kernel *const *kernels, size_t n,
+struct humming_kernel *
+hm_gemm_find_kernel(struct humming_kernel *const *kernels, size_t n,
     const char *key)
 {
 	struct humming_kernel_info info;
@@ -156,13 +139,13 @@ gemm_load_range(struct humming_gemm *gemm,
 	struct gemm_range *range = &gemm->ranges[index];
 	struct humming_kernel *kernel = NULL;
 	struct humming_range row;
-	int error = gemm_range_at(kernels[0], index, &row);
+	int error = hm_gemm_range_at(kernels[0], index, &row);
 
 	if (error != HUMMING_OK)
 		return error;
 	range->m_lo = row.m_lo;
 	range->m_hi = row.m_hi;
-	kernel = gemm_find_kernel(kernels, n_kernels, row.key);
+	kernel = hm_gemm_find_kernel(kernels, n_kernels, row.key);
 	if (kernel == NULL)
 		return HUMMING_OK; /* launching an M of it says so */
 	error = hm_module_get(gemm->device, row.key, kernel, &range->module);
@@ -180,7 +163,7 @@ humming_gemm_open_kernels(struct humming_device *device,
 	struct humming_kernel_request full;
 	struct humming_gemm *gemm = NULL;
 	uint32_t n_ranges = 0;
-	int error = gemm_read_request(device, request, &full);
+	int error = hm_gemm_read_request(device, request, &full);
 
 	if (error != HUMMING_OK)
 		return error;
@@ -189,7 +172,7 @@ humming_gemm_open_kernels(struct humming_device *device,
 		hm_errbuf_set(hm_gemm_errbuf(), "gemm: no kernels");
 		return HUMMING_E_INVALID;
 	}
-	error = gemm_count_ranges(kernels[0], full.m, &n_ranges);
+	error = hm_gemm_count_ranges(kernels[0], full.m, &n_ranges);
 	if (error != HUMMING_OK)
 		return error;
 
@@ -212,73 +195,6 @@ humming_gemm_open_kernels(struct humming_device *device,
 	}
 	*gemm_out = gemm;
 	return HUMMING_OK;
-}
-
-/* Requests for the rows 1..n-1 of the first kernel's table that have keys not
- * seen before. Returns how many. */
-static uint32_t
-gemm_further_requests(const struct humming_kernel *first, uint32_t n_ranges,
-    const struct humming_kernel_request *full,
-    struct humming_kernel_request *requests)
-{
-	struct humming_range rows[GEMM_MAX_RANGES];
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < n_ranges; i++) {
-		uint32_t j = 0;
-
-		if (gemm_range_at(first, i, &rows[i]) != HUMMING_OK)
-			break;
-		while (j < i && strcmp(rows[j].key, rows[i].key) != 0)
-			j++;
-		if (j < i || i == 0)
-			continue;
-		requests[n] = *full;
-		requests[n].m = rows[i].m_lo;
-		n++;
-	}
-	return n;
-}
-
-int
-humming_gemm_open(struct humming_device *device, struct humming_client *client,
-    const struct humming_kernel_request *request,
-    struct humming_gemm **gemm_out)
-{
-	struct humming_kernel_request requests[GEMM_MAX_RANGES];
-	struct humming_kernel *kernels[GEMM_MAX_RANGES] = {NULL};
-	struct humming_kernel_request full;
-	uint32_t m_most = 0;
-	uint32_t n_ranges = 0;
-	uint32_t n = 0;
-	int error = gemm_read_request(device, request, &full);
-
-	if (error != HUMMING_OK)
-		return error;
-	/* Row 0 of the table is that of m = 1, whatever m the caller gave. */
-	m_most = full.m;
-	full.m = 1;
-	error = gemm_client_error(client,
-	    humming_client_get_kernel(client, &full, &kernels[0]));
-	if (error != HUMMING_OK)
-		return error;
-	error = gemm_count_ranges(kernels[0], m_most, &n_ranges);
-	if (error != HUMMING_OK)
-		goto out;
-	n = gemm_further_requests(kernels[0], n_ranges, &full, requests);
-	if (n != 0)
-		error = gemm_client_error(client,
-		    humming_client_get_kernels(client, requests, n, kernels + 1,
-			NULL));
-	if (error != HUMMING_OK)
-		goto out;
-	full.m = m_most;
-	error =
-	    humming_gemm_open_kernels(device, &full, kernels, n + 1, gemm_out);
-out:
-	for (uint32_t i = 0; i < GEMM_MAX_RANGES; i++)
-		humming_kernel_unref(kernels[i]);
-	return error;
 }
 
 void

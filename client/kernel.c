@@ -114,12 +114,14 @@ hm_kernel_new(struct hm_kernel_reply *reply, const struct hm_request *request,
 	error = kernel_check(reply, request == NULL, image, errbuf);
 	if (error != HM_OK)
 		return error;
-	kernel = calloc(1, sizeof *kernel);
+	kernel = malloc(sizeof *kernel); /* every member is set below */
 	if (kernel == NULL)
 		return HM_E_NOMEM;
 	atomic_init(&kernel->n_refs, 1);
 	kernel->wait_us = wait_us;
 	kernel->is_source = request == NULL;
+	memset(&kernel->request, 0, sizeof kernel->request);
+	memset(&kernel->config, 0, sizeof kernel->config);
 	if (request != NULL) {
 		kernel->request = *request;
 		memcpy(&kernel->config, reply->meta.config_words,

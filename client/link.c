@@ -218,11 +218,11 @@ hm_link_exchange(struct hm_link *link, struct hm_frame *request,
 	int error;
 
 	for (;;) {
-		hm_errbuf_set(errbuf, "%s", "");
+		hm_errbuf_clear(errbuf);
 		error = hm_link_ready(link, deadline, errbuf);
 		if (error != HM_OK)
 			return error;
-		hm_errbuf_set(errbuf, "%s", "");
+		hm_errbuf_clear(errbuf);
 		request->request_id = hm_link_next_id(link);
 		error = hm_transport_send(&link->transport, request, deadline);
 		if (error == HM_OK)

@@ -122,7 +122,7 @@ pack_codes(const struct hm_weight *weight, uint32_t n_first, uint32_t k_first,
 	for (uint32_t i = 0; i < HM_WEIGHT_CODE_BYTES / 4; i++) {
 		if (turn != 0)
 			words[i] = pack_rotate_left(words[i], turn);
-		pack_put(chunk + 4 * i, words[i], 4);
+		pack_put(chunk + (size_t)4 * i, words[i], 4);
 	}
 }
 
@@ -162,9 +162,10 @@ pack_line(const struct hm_weight *weight, uint32_t n_first, uint32_t group,
 {
 	uint32_t zero_bytes = weight->zero_line_bytes / HM_WEIGHT_ROWS;
 	uint32_t line = group % weight->line_groups;
-	unsigned char *scales = lines + line * PACK_LINE_BYTES;
-	unsigned char *zeros = lines + weight->line_groups * PACK_LINE_BYTES +
-			       line * weight->zero_line_bytes;
+	unsigned char *scales = lines + (size_t)line * PACK_LINE_BYTES;
+	unsigned char *zeros = lines +
+			       (size_t)weight->line_groups * PACK_LINE_BYTES +
+			       (size_t)line * weight->zero_line_bytes;
 
 	for (uint32_t row = 0; row < HM_WEIGHT_ROWS; row++) {
 		uint32_t n = n_first + row;
@@ -176,9 +177,9 @@ pack_line(const struct hm_weight *weight, uint32_t n_first, uint32_t group,
 			continue;
 		bits = hm_number_encode16(weight->source.a_type,
 		    hm_weight_scale(weight, n, group) / power);
-		pack_put(scales + 2 * index, bits, 2);
+		pack_put(scales + (size_t)2 * index, bits, 2);
 		if (zero_bytes != 0)
-			pack_put(zeros + zero_bytes * index,
+			pack_put(zeros + (size_t)zero_bytes * index,
 			    pack_zero_bits(weight, n, group), zero_bytes);
 	}
 }

@@ -8,6 +8,7 @@
 #include <sys/un.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,12 +20,19 @@
 #define HELLO_ID 1u
 /* A full backlog is gone within a turn of the daemon's loop. */
 #define CONNECT_PAUSE_MAX_MS 16u
+/* How long a receive waits by itself before poll does, with what is left of the
+ * deadline: long enough for a hit, and never more than is left. */
+#define RECV_WAIT_MS 20
 
 void
 hm_transport_init(struct hm_transport *transport)
 {
+	uintptr_t past;
+
 	memset(transport, 0, sizeof *transport);
 	transport->fd = -1;
+	past = (uintptr_t)transport->room % HM_TRANSPORT_ALIGN;
+	transport->buffer = transport->room + (HM_TRANSPORT_ALIGN - past);
 }
 
 void
@@ -50,6 +58,19 @@ transport_connect_error(int number)
 	default:
 		return HM_E_SYSTEM;
 	}
+}
+
+/* Only connect had to be non-blocking: a send says so each time, and a receive
+ * waits for RECV_WAIT_MS. */
+static int
+transport_make_blocking(int fd)
+{
+	const struct timeval wait = {.tv_usec = RECV_WAIT_MS * 1000L};
+
+	if (fcntl(fd, F_SETFL, 0) == -1 ||
+	    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait) == -1)
+		return HM_E_SYSTEM;
+	return HM_OK;
 }
 
 int
@@ -92,6 +113,8 @@ hm_transport_connect(struct hm_transport *transport, const char *path,
 		if (pause_ms < CONNECT_PAUSE_MAX_MS)
 			pause_ms *= 2;
 	}
+	if (error == HM_OK)
+		error = transport_make_blocking(fd);
 	if (error != HM_OK)
 		hm_fd_close(&fd);
 	else
@@ -137,15 +160,23 @@ int
 hm_transport_recv(struct hm_transport *transport, int64_t deadline,
     struct hm_frame *frame_out)
 {
+	int left = hm_deadline_left_ms(deadline);
 	int error;
 
 	if (transport->fd == -1)
 		return HM_E_UNAVAILABLE;
-	while ((error = hm_frame_recv(transport->fd, transport->buffer,
-		    frame_out)) == HM_E_BUSY) {
+	/* The usual way: one call that waits and receives. */
+	if (left == -1 || left >= RECV_WAIT_MS)
+		error = hm_frame_recv_wait(transport->fd, transport->buffer,
+		    frame_out);
+	else
+		error =
+		    hm_frame_recv(transport->fd, transport->buffer, frame_out);
+	while (error == HM_E_BUSY) {
 		error = transport_wait(transport, POLLIN, deadline);
-		if (error != HM_OK)
-			break;
+		if (error == HM_OK)
+			error = hm_frame_recv(transport->fd, transport->buffer,
+			    frame_out);
 	}
 	return error;
 }
@@ -240,7 +271,7 @@ hm_transport_hello(struct hm_transport *transport, int64_t deadline,
 
 	(void)snprintf(hello.program, sizeof hello.program, "%.63s",
 	    program_invocation_short_name);
-	hm_errbuf_set(errbuf, "%s", "");
+	hm_errbuf_clear(errbuf);
 	error = hm_codec_pack_hello(&hello, body, sizeof body, &frame.n_body);
 	if (error != HM_OK)
 		goto out;

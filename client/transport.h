@@ -2,9 +2,10 @@
 /*
  * transport.h - frames to and from one daemon, each within a deadline.
  *
- * The socket is non-blocking throughout; every wait is a poll with what is left
- * of the deadline, so that a stopped, a dead and a lying peer all end the same
- * way: with an error code, in time. Knows frames, nothing of requests.
+ * No send blocks; a receive waits in the system for a moment that the deadline
+ * has room for; every longer wait is a poll with what is left of the deadline,
+ * so that a stopped, a dead and a lying peer all end the same way: with an
+ * error code, in time. Knows frames, nothing of requests.
  */
 #ifndef HM_CLIENT_TRANSPORT_H
 #define HM_CLIENT_TRANSPORT_H
@@ -15,10 +16,16 @@
 #include "proto/error.h"
 #include "proto/frame.h"
 
+/* Where packets are received: the system copies 28 KB to the border of a cache
+ * line in 2.2 us, to the middle of one in up to 6.6 (measured, Zen 4). */
+#define HM_TRANSPORT_ALIGN 64u
+
+/* Stays where it is: buffer points into it. */
 struct hm_transport {
 	int fd;                    /* owned; -1 = not connected */
 	struct hm_welcome welcome; /* of the peer, once greeted */
-	uint8_t buffer[HM_FRAME_MAX_BYTES];
+	uint8_t *buffer; /* in room, at a border of HM_TRANSPORT_ALIGN */
+	uint8_t room[HM_FRAME_MAX_BYTES + HM_TRANSPORT_ALIGN];
 };
 
 void hm_transport_init(struct hm_transport *transport);

@@ -5,6 +5,7 @@
  */
 #include "fake_cuda.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define FAKE_API __attribute__((visibility("default")))
@@ -15,7 +16,9 @@
 
 struct fake_cuda fake_cuda = {.major = 9};
 
-/* Declared here, because no header of ours may have these names. */
+/* Declared here, because no header of ours may have these names.
+ * NOLINTBEGIN(readability-identifier-naming,readability-function-size,
+ * readability-non-const-parameter): the prototypes are NVIDIA's. */
 FAKE_API int cuInit(unsigned int flags);
 FAKE_API int cuDriverGetVersion(int *version);
 FAKE_API int cuGetErrorName(int result, const char **text);
@@ -97,7 +100,7 @@ cuDeviceGetName(char *name, int size, int device)
 {
 	(void)device;
 	memset(name, 0, (size_t)size);
-	memcpy(name, "Fake H200", 9);
+	(void)snprintf(name, (size_t)size, "Fake H200");
 	return SUCCESS;
 }
 
@@ -217,9 +220,14 @@ cuLaunchKernelEx(const struct hm_cuda_launch *launch, void *function,
 	fake_cuda.n_launches++;
 	fake_cuda.launched = function;
 	fake_cuda.launch = *launch;
-	memcpy(fake_cuda.attributes, launch->attributes,
-	    launch->n_attributes * sizeof launch->attributes[0]);
-	memcpy(&fake_cuda.params, params[0], sizeof fake_cuda.params);
+	if (launch->n_attributes != 0)
+		memcpy(fake_cuda.attributes, launch->attributes,
+		    launch->n_attributes * sizeof launch->attributes[0]);
+	if (fake_cuda.is_pack)
+		memcpy(&fake_cuda.pack_params, params[0],
+		    sizeof fake_cuda.pack_params);
+	else
+		memcpy(&fake_cuda.params, params[0], sizeof fake_cuda.params);
 	return SUCCESS;
 }
 
@@ -282,3 +290,5 @@ cuStreamSynchronize(void *stream)
 	(void)stream;
 	return SUCCESS;
 }
+/* NOLINTEND(readability-identifier-naming,readability-function-size,
+ * readability-non-const-parameter) */

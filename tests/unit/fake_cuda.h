@@ -13,6 +13,7 @@
 
 #include "client/driver.h"
 #include "client/gemm_params.h"
+#include "client/pack_params.h"
 
 struct fake_cuda {
 	/* what the test sets */
@@ -20,6 +21,7 @@ struct fake_cuda {
 	int load_result; /* of cuModuleLoadData */
 	int major, minor;
 	void *context; /* current; NULL = none */
+	int is_pack;   /* launches have pack_params */
 	/* what was done */
 	uint32_t n_loaded, n_unloaded, n_launches, n_maps;
 	uint32_t n_retained, n_released;
@@ -28,6 +30,7 @@ struct fake_cuda {
 	struct hm_cuda_launch launch;
 	struct hm_cuda_attribute attributes[2];
 	struct hm_gemm_params params;
+	struct hm_pack_params pack_params;
 };
 
 __attribute__((visibility("default"))) extern struct fake_cuda fake_cuda;

@@ -28,8 +28,6 @@
 /* What goes beside a job's body in one packet. */
 #define SPAWNED_RAW_BYTES ((size_t)40 << 10)
 
-extern char **environ;
-
 void
 spawned_worker_spawn(struct spawned_worker *worker, char **environment)
 {

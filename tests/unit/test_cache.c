@@ -379,7 +379,7 @@ test_cache__small_store_with_random_sizes_never_fails(void **state)
 }
 
 static void
-test_cache__entry_too_large_for_the_store_is_served_and_counted(void **state)
+test_cache__entry_over_the_store_is_served_and_counted(void **state)
 {
 	char *folder = fixture_folder();
 	struct hm_cache *cache = fixture_open(folder, MIB, HOT);
@@ -897,7 +897,7 @@ main(void)
 	    cmocka_unit_test(
 		test_cache__small_store_with_random_sizes_never_fails),
 	    cmocka_unit_test(
-		test_cache__entry_too_large_for_the_store_is_served_and_counted),
+		test_cache__entry_over_the_store_is_served_and_counted),
 	    cmocka_unit_test(test_cache__flood_is_stored_or_counted),
 	    cmocka_unit_test(test_cache__full_disk_degrades_and_recovers),
 	    cmocka_unit_test(test_cache__undamaged_store_has_all),

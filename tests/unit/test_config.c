@@ -176,6 +176,38 @@ test_config__flags_win_over_environment_over_file(void **state)
 	assert_int_equal(settings.log_level, HM_LOG_INFO);
 }
 
+/* What may change is taken over, what may not is named and stays. */
+static void
+test_config__adopt__changes_what_may_change(void **state)
+{
+	static struct hm_settings settings, next;
+	struct hm_errbuf changed = {""};
+	struct hm_errbuf kept = {""};
+
+	(void)state;
+	hm_config_init(&settings);
+	hm_config_init(&next);
+	hm_config_adopt(&settings, &next, &changed, &kept);
+	assert_string_equal(changed.text, "");
+	assert_string_equal(kept.text, "");
+	next.queue = 7;
+	next.log_level = HM_LOG_DEBUG;
+	next.sandbox = HM_SANDBOX_BEST_EFFORT;
+	(void)snprintf(next.nvrtc, sizeof(next.nvrtc), "/there");
+	(void)snprintf(next.store, sizeof(next.store), "/elsewhere");
+	next.hot_bytes = 1;
+	hm_config_adopt(&settings, &next, &changed, &kept);
+	assert_string_equal(changed.text,
+	    "compiler.nvrtc,sandbox,limits.queue,log.level");
+	assert_string_equal(kept.text, "store,hot.bytes");
+	assert_int_equal(settings.queue, 7);
+	assert_int_equal(settings.log_level, HM_LOG_DEBUG);
+	assert_int_equal(settings.sandbox, HM_SANDBOX_BEST_EFFORT);
+	assert_string_equal(settings.nvrtc, "/there");
+	assert_string_equal(settings.store, "");
+	assert_int_equal(settings.hot_bytes, 128u << 20);
+}
+
 int
 main(void)
 {
@@ -186,6 +218,7 @@ main(void)
 	    TEST(test_config__file_not_there__is_a_system_error),
 	    TEST(test_config__text_too_long__is_refused),
 	    TEST(test_config__environment__names_the_bad_variable),
+	    TEST(test_config__adopt__changes_what_may_change),
 	    TEST(test_config__flags_win_over_environment_over_file),
 	};
 

@@ -40,9 +40,9 @@ put(uint8_t number, int error, char *log, uint64_t now_us)
 {
 	struct hm_failure failure = {.key = key_of(number),
 	    .error = error,
-	    .message = "why",
-	    .log = log};
+	    .message = "why"};
 
+	failure.log = log;
 	hm_failures_put(&failures, &failure, now_us);
 }
 

@@ -350,6 +350,33 @@ test_frame__nothing_there_is_busy(void **state)
 	    HM_E_BUSY);
 }
 
+/* A blocking socket with a time to wait: what comes within it, or busy. */
+static void
+test_frame__wait_ends_with_a_frame_or_the_socket_s_timeout(void **state)
+{
+	const struct timeval wait = {.tv_usec = 20000};
+	const struct hm_frame frame = {.type = HM_FRAME_PING,
+	    .request_id = 7,
+	    .fd = -1};
+	struct pair *pair = *state;
+	struct hm_frame got;
+
+	assert_int_equal(setsockopt(pair->ends[1], SOL_SOCKET, SO_RCVTIMEO,
+			     &wait, sizeof wait),
+	    0);
+	assert_int_equal(hm_frame_recv_wait(pair->ends[1], pair->buffer, &got),
+	    HM_E_BUSY);
+	assert_int_equal(hm_frame_send(pair->ends[0], &frame), HM_OK);
+	assert_int_equal(hm_frame_recv_wait(pair->ends[1], pair->buffer, &got),
+	    HM_OK);
+	assert_int_equal(got.request_id, 7);
+	assert_int_equal(hm_frame_recv(pair->ends[1], pair->buffer, &got),
+	    HM_E_BUSY);
+	hm_fd_close(&pair->ends[0]);
+	assert_int_equal(hm_frame_recv_wait(pair->ends[1], pair->buffer, &got),
+	    HM_E_UNAVAILABLE);
+}
+
 static void
 test_frame__full_socket_is_busy(void **state)
 {
@@ -563,6 +590,8 @@ main(void)
 	    PAIR_TEST(test_frame__too_long_packet_is_refused),
 	    PAIR_TEST(test_frame__more_than_one_descriptor_is_refused),
 	    PAIR_TEST(test_frame__nothing_there_is_busy),
+	    PAIR_TEST(
+		test_frame__wait_ends_with_a_frame_or_the_socket_s_timeout),
 	    PAIR_TEST(test_frame__full_socket_is_busy),
 	    PAIR_TEST(test_frame__peer_that_left_is_unavailable),
 	    PAIR_TEST(test_frame__stream_whose_peer_left_raises_no_signal),

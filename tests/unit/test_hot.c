@@ -283,6 +283,13 @@ test_hot__files_stay_under_half_the_limit(void **state)
 	put(hot, 100, 10); /* holds none, so all stay */
 	assert_int_equal(hm_hot_entries(hot), 21);
 	hm_hot_free(hot);
+	hot = new_hot(64 * MIB);
+	hm_hot_limit_files(hot, 1000); /* never more than half */
+	hm_hot_limit_files(hot, 7);
+	for (uint64_t i = 0; i < 60; i++)
+		put(hot, i, 40000);
+	assert_int_equal(hm_hot_entries(hot), 7);
+	hm_hot_free(hot);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 

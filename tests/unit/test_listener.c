@@ -120,6 +120,36 @@ test_listener__no_socket_of_that_name__is_left_alone(void **state)
 	assert_int_equal(access(path, F_OK), 0);
 }
 
+/* A service manager listens without our lock; only what nobody answers at is
+ * a leftover. */
+static void
+test_listener__somebody_listens__is_no_leftover(void **state)
+{
+	static const int types[] = {SOCK_SEQPACKET, SOCK_STREAM};
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct hm_listener listener;
+	struct hm_errbuf why = {""};
+	int fd;
+
+	(void)state;
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	for (size_t i = 0; i < 2; i++) {
+		fd = socket(AF_UNIX, types[i] | SOCK_CLOEXEC, 0);
+		assert_int_equal(bind(fd, (const struct sockaddr *)&address,
+				     sizeof(address)),
+		    0);
+		assert_int_equal(listen(fd, 1), 0);
+		assert_int_equal(open_listener(&listener, 0600, &why),
+		    HM_E_BUSY);
+		assert_non_null(strstr(why.text, path));
+		hm_listener_close(&listener);
+		assert_int_equal(access(path, F_OK), 0);
+		(void)close(fd);
+		assert_int_equal(open_listener(&listener, 0600, &why), HM_OK);
+		hm_listener_close(&listener);
+	}
+}
+
 static void
 test_listener__folder_not_there__is_named(void **state)
 {
@@ -142,6 +172,7 @@ main(void)
 	    TEST(test_listener__open__has_its_mode_and_is_listening),
 	    TEST(test_listener__taken__second_is_busy_and_first_lives),
 	    TEST(test_listener__no_socket_of_that_name__is_left_alone),
+	    TEST(test_listener__somebody_listens__is_no_leftover),
 	    TEST(test_listener__folder_not_there__is_named),
 	};
 

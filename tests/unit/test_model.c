@@ -386,6 +386,10 @@ test_model__bad_models_are_refused_by_field(void **state)
 		NULL, HM_E_INVALID, "block=128x32"},
 	    {LLAMA QC("\"quant_method\": \"gptq\", \"bits\": 8") "}", "w4a8",
 		HM_E_INVALID, "w=u8 does not fit a=e4m3"},
+	    {"{\"model_type\": \"mixtral\", \"hidden_size\": 1024, "
+	     "\"intermediate_size\": 2048, \"num_attention_heads\": 8, "
+	     "\"num_local_experts\": 256128, \"num_experts_per_tok\": 2}",
+		"w4a16", HM_E_INVALID, "experts.gate_up_proj: experts"},
 	};
 	static const struct wrong tp3 = {LLAMA "}", "w4a16", HM_E_INVALID,
 	    "num_attention_heads = 8 is not divisible by 3 ranks"};

@@ -83,8 +83,8 @@ test_toolchain_nvrtc__identity_names_both_libraries(void **state)
 	    5);
 	assert_string_equal(version, hm_toolchain_version(toolchain));
 	assert_string_not_equal(id[0], id[1]);
-	assert_true(bytes[0] > 20l << 20);
-	assert_true(bytes[1] > 1l << 20);
+	assert_true(bytes[0] > 20L << 20);
+	assert_true(bytes[1] > 1L << 20);
 }
 
 static void

@@ -32,7 +32,7 @@
 
 /* Limits of one hostile job here: small, so that all of them end soon. */
 #define HOSTILE_CPU_SECONDS 2
-#define HOSTILE_MAX_KIB     (1400l * 1024)
+#define HOSTILE_MAX_KIB     (1400L * 1024)
 
 static const char good_source[] =
     "extern \"C\" __global__ void twice(float *p, int n)\n"
@@ -735,6 +735,7 @@ test_worker__deep_parentheses_are_held(void **state)
 	memset(source + sizeof(head) - 1, '(', n_deep);
 	source[sizeof(head) - 1 + n_deep] = '1';
 	memset(source + sizeof(head) + n_deep, ')', n_deep);
+	/* NOLINTNEXTLINE(bugprone-not-null-terminated-result): zeroed above. */
 	memcpy(source + sizeof(head) + 2 * n_deep, "; }", 3);
 	expect_held("deep parentheses", source);
 }

@@ -63,6 +63,7 @@ enum humming_error {
 #define HUMMING_TYPE_E8M0 0x40800u
 
 #define HUMMING_OPERATION_GEMM 1u
+#define HUMMING_OPERATION_PACK 6u
 
 #define HUMMING_SCALE_GROUP   1u
 #define HUMMING_SCALE_CHANNEL 2u
@@ -88,7 +89,7 @@ struct humming_client_options {
 /* What a kernel must compute. 0 = default or not given, everywhere. */
 struct humming_kernel_request {
 	uint32_t struct_size;   /* set by humming_kernel_request_init */
-	uint32_t operation;     /* HUMMING_OPERATION_GEMM */
+	uint32_t operation;     /* HUMMING_OPERATION_ */
 	uint32_t target_cc;     /* compute capability x 10: 90 */
 	uint32_t target_suffix; /* 'a', 'f' or 0 */
 	uint32_t a_type;        /* activations, HUMMING_TYPE_ */

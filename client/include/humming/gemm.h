@@ -8,7 +8,8 @@
  * of calls:
  *
  *     humming_device_open            which GPU is this
- *     humming_weight_pack            once per layer, on the CPU
+ *     humming_weight_pack            once per layer, on the CPU; or
+ *     humming_packer_launch          on the GPU
  *     humming_gemm_open              the layer's kernels, from hummingd
  *     humming_gemm_launch            as often as wanted, any M
  *
@@ -35,6 +36,7 @@ extern "C" {
 #endif
 
 struct humming_device; /* a GPU: any thread */
+struct humming_packer; /* packing kernel of one weight format: any thread */
 struct humming_gemm;   /* kernels of one layer type: one thread at a time */
 
 /* Why the calling thread's last failing call of this header failed: one line,
@@ -168,6 +170,61 @@ HUMMING_API int humming_weight_size(const struct humming_weight_source *source,
 HUMMING_API int humming_weight_pack(const struct humming_weight_source *source,
     void *packed_out, float *rowmul_out, float *bias_out);
 
+/**
+ * Get and load the kernel that packs on the GPU: same bytes as
+ * humming_weight_pack, at the speed of the GPU's memory.
+ *
+ * device      of the context that is current in the calling thread
+ * client      asked for the kernel, in one round trip
+ * source      a_type, group and zero count, and n and k must be legal; its
+ *             pointers are not looked at
+ * packer_out  the caller closes it while the same context is current
+ *
+ * Returns what humming_gemm_open returns.
+ */
+HUMMING_API int humming_packer_open(struct humming_device *device,
+    struct humming_client *client, const struct humming_weight_source *source,
+    struct humming_packer **packer_out);
+
+/* NULL allowed. No launch of it may still be running. */
+HUMMING_API void humming_packer_close(struct humming_packer *packer);
+
+/* What humming_weight_pack refuses and a GPU can only report. */
+#define HUMMING_PACKER_BAD_CODE 1u /* a code above 15 */
+#define HUMMING_PACKER_BAD_SCALE                                               \
+	2u /* not finite or too large; or a zero point */
+#define HUMMING_PACKER_BAD_BIAS 4u /* not finite */
+
+/* Where a packed matrix goes. Device memory, 16-byte aligned. */
+struct humming_packer_args {
+	uint32_t struct_size; /* set by humming_packer_args_init */
+	uint32_t reserved;    /* 0 */
+	void *packed;         /* packed_bytes of humming_weight_size */
+	float *rowmul;        /* rowmul_bytes */
+	float *bias;          /* bias_bytes, or NULL */
+	uint32_t *problems;   /* HUMMING_PACKER_BAD_ bits are added to it; or
+	                       * NULL */
+};
+
+HUMMING_API void humming_packer_args_init(struct humming_packer_args *args,
+    uint32_t struct_size);
+
+/**
+ * Enqueue the packing of one matrix.
+ *
+ * source  as for humming_weight_pack, of the packer's a_type, group and zero,
+ *         but its pointers are device memory, 16-byte aligned
+ * stream  as for humming_gemm_launch
+ *
+ * Neither allocates nor waits. The next GEMM of the stream that reads the
+ * result needs HUMMING_GEMM_NO_PDL. Returns HUMMING_OK, INVALID (another
+ * format, a pointer is NULL or misaligned), UNSUPPORTED or INTERNAL (the driver
+ * refused the launch).
+ */
+HUMMING_API int humming_packer_launch(struct humming_packer *packer,
+    const struct humming_weight_source *source,
+    const struct humming_packer_args *args, void *stream);
+
 /* What humming_weight_unpack fills in. */
 struct humming_weight_plain {
 	uint8_t *codes; /* [n][k] */
@@ -212,7 +269,8 @@ HUMMING_API int humming_gemm_reference(
  * Get and load the kernels for every M of one (types, n, k).
  *
  * device    of the context that is current in the calling thread
- * client    asked for the kernels, in two round trips at most
+ * client    asked for the kernels: one round trip where daemon and library are
+ *           of one release, else two
  * request   n and k must be set; m bounds the M that will be used (0 = none).
  *           target and sms are filled in from the device where they are 0.
  * gemm_out  the caller closes it while the same context is current
@@ -226,6 +284,18 @@ HUMMING_API int humming_gemm_reference(
 HUMMING_API int humming_gemm_open(struct humming_device *device,
     struct humming_client *client, const struct humming_kernel_request *request,
     struct humming_gemm **gemm_out);
+
+/**
+ * The same for n layer types, still in one round trip: a whole model.
+ *
+ * requests   array of n elements of requests[0].struct_size bytes each
+ * gemms_out  n gemms; on failure each is NULL or untouched, and none is to be
+ *            closed
+ */
+HUMMING_API int humming_gemm_open_many(struct humming_device *device,
+    struct humming_client *client,
+    const struct humming_kernel_request *requests, size_t n,
+    struct humming_gemm **gemms_out);
 
 /**
  * The same from kernels at hand.

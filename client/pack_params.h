@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pack_params.h - the one parameter of the packing kernel, as the host writes
+ * it.
+ *
+ * Twin of struct pack_params in kernels/pack.cu; tests/kernels/host_pack
+ * compares the two. Device addresses are plain numbers.
+ */
+#ifndef HM_CLIENT_PACK_PARAMS_H
+#define HM_CLIENT_PACK_PARAMS_H
+
+#include <stdint.h>
+
+/* Types of scales and zero points as they come. */
+#define HM_PACK_F32  0u
+#define HM_PACK_BF16 1u
+#define HM_PACK_F16  2u
+
+struct hm_pack_params {
+	uint64_t codes;       /* bytes [N][K], or words [N][K / 8] */
+	uint64_t scales;      /* [N][groups] of scale_type */
+	uint64_t zeros;       /* the same: u8, or of zero_type; or 0 */
+	uint64_t source_bias; /* float [N], or 0 */
+	uint64_t packed;      /* chunks */
+	uint64_t rowmul;      /* float [N rounded up to 64] */
+	uint64_t bias;        /* the same, or 0 */
+	uint64_t problems;    /* uint32_t, HUMMING_PACKER_BAD_ bits; or 0 */
+	uint32_t n, k;
+	uint32_t code_words; /* 0 bytes, 1 words */
+	uint32_t scale_type, zero_type;
+	uint32_t reserved[3];
+};
+
+#endif
