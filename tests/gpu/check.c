@@ -3,12 +3,21 @@
  * check.c - run, compare, judge.
  *
  * Bounds on the relative error (KERNELS.md 9, problem_bound): b over the whole
- * output, 2b over each token and each weight row with at least 8 outputs, 10b
- * for every single one. Token, row and element are measured against the larger
- * of |ref| and the root of the sum of squared products, so that a sum that
- * cancels is not held against the kernel; the last one catches one wrong
- * element in an output of millions. An output of fewer than 256 elements is no
- * sample to speak of: 2b.
+ * output, 2b over each token and each weight row, 10b for every single output.
+ * Token, row and element are measured against the larger of |ref| and the root
+ * of the sum of squared products, so that a sum that cancels is not held
+ * against the kernel; the last one catches one wrong element in an output of
+ * millions.
+ *
+ * The norm of few errors scatters, and the worst of thousands of such norms is
+ * far from the mean: d errors of standard deviation s have the norm
+ * s * sqrt(chi2(d) / d). With s = 0.85b, the mean, one in 10^6 passes 2b at
+ * d = 8 and none in 10^17 passes 3b; but the rounding of a float zero point is
+ * one error for all weights of a group, so that some rows have s = 1.3b, and
+ * 2.2b was seen at d = 8 and 16 on kernels that are right (exact integers give
+ * exact results). Hence 3b for tokens and rows of fewer than 64 outputs, rows
+ * of fewer than 8 not judged (device_ops), 2b for a whole output of fewer than
+ * 256.
  */
 #include "check.h"
 
@@ -17,7 +26,8 @@
 
 #include "client/gemm_error.h"
 
-#define CHECK_FEW_OUTPUTS 256u
+#define CHECK_FEW_OUTPUTS   256u
+#define CHECK_SHORT_OUTPUTS 64u
 
 void
 check_init(struct check *check, struct session *session,
@@ -31,14 +41,19 @@ check_init(struct check *check, struct session *session,
 void
 check_done(struct check *check, const char *name)
 {
-	char text[256];
+	char text[256], unfit[64] = "";
 
+	if (check->n_unfit > 0)
+		snprintf(unfit, sizeof unfit,
+		    ", %u not run: too large for shared memory",
+		    check->n_unfit);
 	if (check->worst > 0)
 		snprintf(text, sizeof text,
-		    "%s: %u runs, worst %.2e of %.1e allowed", name,
-		    check->n_runs, check->worst, check->bound);
+		    "%s: %u runs, worst %.2e of %.1e allowed%s", name,
+		    check->n_runs, check->worst, check->bound, unfit);
 	else
-		snprintf(text, sizeof text, "%s: %u runs", name, check->n_runs);
+		snprintf(text, sizeof text, "%s: %u runs%s", name,
+		    check->n_runs, unfit);
 	session_result(check->session,
 	    check->n_failed == 0 && check->n_runs > 0, text);
 	problem_done(&check->problem);
@@ -92,13 +107,18 @@ check_make_run(const struct check *check, const struct check_kernel *kernel,
 }
 
 static bool
-check_is_good(const struct ops_measure *measure, double bound, bool few)
+check_is_good(const struct ops_measure *measure, double bound,
+    const struct ops_output *output)
 {
+	bool few = (uint64_t)output->m * output->n < CHECK_FEW_OUTPUTS;
+	bool short_token = output->n < CHECK_SHORT_OUTPUTS;
+	bool short_row = measure->n_compared < CHECK_SHORT_OUTPUTS;
+
 	return measure->n_unwritten == 0 && measure->n_outside == 0 &&
 	       measure->whole <= bound * (few ? 2 : 1) &&
-	       measure->worst_token <= 2 * bound &&
-	       measure->worst_row <= 2 * bound &&
-	       measure->worst_element <= 10 * bound;
+	       measure->worst_token <= bound * (short_token ? 3 : 2) &&
+	       measure->worst_row <= bound * (short_row ? 3 : 2) &&
+	       measure->worst_element <= bound * 10;
 }
 
 void
@@ -121,8 +141,7 @@ check_run(struct check *check, const struct check_kernel *kernel, uint32_t m,
 		check->worst = measure.whole;
 		check->bound = bound;
 	}
-	if (check_is_good(&measure, bound,
-		(uint64_t)m * output.n < CHECK_FEW_OUTPUTS))
+	if (check_is_good(&measure, bound, &output))
 		return;
 	snprintf(text, sizeof text,
 	    "%s%serror %.2e, token %.2e, row %.2e, element %.2e (bound %.1e), "

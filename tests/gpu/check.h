@@ -20,8 +20,9 @@ struct check {
 	struct session *session;
 	struct problem problem;
 	uint32_t n_runs, n_failed;
-	double worst; /* largest |C - ref| / |ref| */
-	double bound; /* that goes with it */
+	uint32_t n_unfit; /* not run: too large for shared memory */
+	double worst;     /* largest |C - ref| / |ref| */
+	double bound;     /* that goes with it */
 };
 
 void check_init(struct check *check, struct session *session,

@@ -8,6 +8,7 @@
  *
  *     reference  the GPU's double-precision reference against the CPU's
  *     cases      the W4A16 rows of CASES.md
+ *     pack       the packing kernel against the CPU's packer, byte for byte
  *     plan       every format, odd shapes, every M: what the plan chooses
  *     tiles      every member of the family at the edges of its tile, with
  *                every kind of launch argument
@@ -17,6 +18,10 @@
  *     generic    kernel G built for plain sm_90
  *     ptx        kernel G built as compute_80 PTX, finished by the driver
  *     large      8192 x 8192 and a layer of Qwen3-32B
+ *
+ * and, only when named, for compute-sanitizer:
+ *
+ *     sanitize   every member once or twice on a small problem
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,17 +34,20 @@
 static const struct section {
 	const char *name;
 	void (*function)(struct session *session);
+	bool only_named;
 } sections[] = {
-    {"reference", section_reference},
-    {"cases", section_cases},
-    {"plan", section_plan},
-    {"tiles", section_tiles},
-    {"exact", section_exact},
-    {"repeat", section_repeat},
-    {"chain", section_chain},
-    {"generic", section_generic},
-    {"ptx", section_ptx},
-    {"large", section_large},
+    {"reference", section_reference, false},
+    {"cases", section_cases, false},
+    {"pack", section_pack, false},
+    {"plan", section_plan, false},
+    {"tiles", section_tiles, false},
+    {"exact", section_exact, false},
+    {"repeat", section_repeat, false},
+    {"chain", section_chain, false},
+    {"generic", section_generic, false},
+    {"ptx", section_ptx, false},
+    {"large", section_large, false},
+    {"sanitize", section_sanitize, true},
 };
 
 struct arguments {
@@ -78,7 +86,7 @@ arguments_read(struct arguments *arguments, int argc, char **argv)
 			return false;
 	}
 	for (size_t i = 0; !any && i < COUNT(sections); i++)
-		arguments->chosen[i] = true;
+		arguments->chosen[i] = !sections[i].only_named;
 	return true;
 }
 
@@ -109,8 +117,8 @@ main(int argc, char **argv)
 	if (!arguments_read(&arguments, argc, argv)) {
 		fprintf(stderr,
 		    "gemm_check: usage: gemm_check [--seconds S] "
-		    "[--compile-only] [reference|cases|plan|tiles|exact|"
-		    "repeat|chain|generic|ptx|large]...\n");
+		    "[--compile-only] [reference|cases|pack|plan|tiles|exact|"
+		    "repeat|chain|generic|ptx|large|sanitize]...\n");
 		return 2;
 	}
 	if (!session_open(&session, arguments.compile_only, arguments.seconds))

@@ -301,7 +301,8 @@ entry_compile(struct entry *entry)
 {
 	struct kernel *kernel = &entry->kernel;
 	struct hm_emit_options options;
-	const char *option_list[HM_EMIT_N_OPTIONS];
+	const char *option_list[HM_EMIT_N_OPTIONS + 1];
+	int n_options = HM_EMIT_N_OPTIONS;
 	char architecture[64];
 	char config_text[HM_EMIT_CONFIG_BYTES];
 	char wgmma_text[HM_EMIT_WGMMA_BYTES] = "";
@@ -328,7 +329,9 @@ entry_compile(struct entry *entry)
 	snprintf(architecture, sizeof architecture, "--gpu-architecture=%s",
 	    kernel->target);
 	option_list[0] = architecture;
-	result = nvrtc.compile(program, HM_EMIT_N_OPTIONS, option_list);
+	if (getenv("HM_EVERY_LANE") != NULL) /* run.sh sanitize */
+		option_list[n_options++] = "-DHM_EVERY_LANE";
+	result = nvrtc.compile(program, n_options, option_list);
 	program_read_log(program, kernel, result != 0);
 	if (result == 0)
 		program_read_image(program, entry);
@@ -445,6 +448,9 @@ kernels_describe(const struct hm_config *config, char *text, size_t size)
 		snprintf(text, size, "G %ux%u stages=%u warps=%u.%u.%u %s",
 		    config->tile_tokens, config->tile_rows, config->stages,
 		    config->warps_n, config->warps_m, config->warps_k, format);
+		return;
+	case HM_FAMILY_PACK:
+		snprintf(text, size, "pack %s", format);
 		return;
 	}
 	snprintf(text, size, "family %u", config->family);

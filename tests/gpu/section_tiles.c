@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "jit/launch.h"
 #include "jit/spec.h"
 #include "sections.h"
 
@@ -21,7 +22,8 @@ format_configs(const struct hm_target *target, const struct problem_spec *spec,
 	size_t n = 0;
 
 	for (size_t i = 0; i < n_all && i < MAX_CONFIGS && n < max; i++)
-		if (all[i].act == spec->act && all[i].group == spec->group &&
+		if (all[i].family != HM_FAMILY_PACK &&
+		    all[i].act == spec->act && all[i].group == spec->group &&
 		    all[i].zero == spec->zero)
 			configs[n++] = all[i];
 	return n;
@@ -54,6 +56,8 @@ row_variant(const struct hm_config *config, uint32_t i, struct hm_plan_row *row)
 		return true;
 	case HM_FAMILY_MMA:
 		return i == 0;
+	case HM_FAMILY_PACK: /* section_pack.c */
+		return false;
 	}
 	return false;
 }
@@ -72,7 +76,7 @@ edge_m(const struct hm_config *config, uint32_t m[6])
 	    6 * sizeof *m);
 }
 
-enum tile_check { TILE_BOUNDS, TILE_EXACT, TILE_REPEAT };
+enum tile_check { TILE_BOUNDS, TILE_EXACT, TILE_REPEAT, TILE_ONCE, TILE_DEEP };
 
 static void
 check_tile(struct check *check, const struct check_kernel *kernel, uint32_t m,
@@ -80,6 +84,8 @@ check_tile(struct check *check, const struct check_kernel *kernel, uint32_t m,
 {
 	switch (kind) {
 	case TILE_BOUNDS:
+	case TILE_ONCE:
+	case TILE_DEEP:
 		check_run(check, kernel, m, m % 2 != 0, m % 3 == 0);
 		return;
 	case TILE_EXACT:
@@ -89,6 +95,22 @@ check_tile(struct check *check, const struct check_kernel *kernel, uint32_t m,
 		check_repeat(check, kernel, m, 20);
 		return;
 	}
+}
+
+/*
+ * Do the activations of m tokens fit shared memory beside this member's rings?
+ * Members of S with 16 warps and the largest chunks (groups of 32 with float
+ * zero points) are too large at 8 tokens. The plan never chooses what does not
+ * fit: test_plan sweeps that, and section plan fails if a launch is refused.
+ */
+static bool
+tile_fits(const struct check *check, const struct hm_plan_row *row, uint32_t m)
+{
+	const struct problem_spec *spec = &check->problem.spec;
+	struct hm_launch launch;
+
+	return hm_launch_compute(row, m, spec->n, spec->k,
+		   check->session->info.sms, &launch) != HM_E_UNSUPPORTED;
 }
 
 /* One line of output. */
@@ -119,6 +141,16 @@ check_tiles(struct check *check, const struct tile_job *job,
 		/* Twenty runs each: the edges, not every variation of them. */
 		if (job->kind == TILE_REPEAT && i % 6 < 3)
 			continue;
+		/* Without a cluster and with one of two; a full and a second,
+		 * nearly empty tile. */
+		if (job->kind == TILE_ONCE && (i / 6 % 4 > 1 || i % 6 != 3))
+			continue;
+		if (job->kind == TILE_DEEP && (i / 6 % 4 > 1 || i % 6 != 0))
+			continue;
+		if (!tile_fits(check, &row, edges[i % 6])) {
+			check->n_unfit++;
+			continue;
+		}
 		kernel.kernel = kernels_find(config, target);
 		kernel.row = &row;
 		check_tile(check, &kernel, edges[i % 6], job->kind);
@@ -212,4 +244,28 @@ section_repeat(struct session *session)
 		job.spec.k = 2048;
 		run_both(session, &job);
 	}
+}
+
+/* Small enough for compute-sanitizer, which slows kernels down a hundredfold;
+ * both activation types, no group and every group, every zero point. */
+void
+section_sanitize(struct session *session)
+{
+	static const uint32_t formats[] = {0, 3, 10, 13, 18};
+	struct tile_job deep = {.kind = TILE_DEEP, .label = "sanitize, long K"};
+
+	for (size_t i = 0; i < COUNT(formats); i++) {
+		struct tile_job job = {.kind = TILE_ONCE, .label = "sanitize"};
+
+		job.spec = check_format(formats[i]);
+		job.spec.n = 200;
+		job.spec.k = 328;
+		run_both(session, &job);
+	}
+	/* 49 chunks: every ring is used more than once */
+	deep.spec = check_format(2);
+	deep.spec.n = 72;
+	deep.spec.k = 6272;
+	run_both(session, &deep);
+	section_pack_small(session);
 }

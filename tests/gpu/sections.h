@@ -16,6 +16,9 @@
 
 void section_reference(struct session *session);
 void section_cases(struct session *session);
+void section_pack(struct session *session);
+/* Part of section sanitize. */
+void section_pack_small(struct session *session);
 void section_plan(struct session *session);
 void section_generic(struct session *session);
 void section_ptx(struct session *session);
@@ -23,6 +26,7 @@ void section_large(struct session *session);
 void section_tiles(struct session *session);
 void section_exact(struct session *session);
 void section_repeat(struct session *session);
+void section_sanitize(struct session *session);
 void section_chain(struct session *session);
 
 /* The members of the family for one format, at most max; returns how many. */
