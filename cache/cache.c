@@ -29,7 +29,7 @@ struct hm_cache {
 };
 
 int
-hm_cache_open(const struct hm_cache_options *options,
+hm_cache_prepare(const struct hm_cache_options *options,
     struct hm_cache **cache_out, struct hm_errbuf *errbuf)
 {
 	struct hm_cache *cache;
@@ -43,16 +43,50 @@ hm_cache_open(const struct hm_cache_options *options,
 	error = hm_hot_new(options->hot_bytes, &cache->hot);
 	if (error != HM_OK)
 		hm_errbuf_set(errbuf, "cache: out of memory");
+	else if (options->hot_files != 0)
+		hm_hot_limit_files(cache->hot, options->hot_files);
 	if (error == HM_OK && options->directory != NULL)
-		error = hm_store_open(options->directory, options->cap_bytes,
+		error = hm_store_prepare(options->directory, options->cap_bytes,
 		    &cache->store, errbuf);
-	if (error == HM_OK && cache->store != NULL) {
-		error = hm_writer_new(cache->store, &cache->writer);
-		if (error != HM_OK)
-			hm_errbuf_set(errbuf,
-			    "store %s: cannot start its writer",
-			    options->directory);
+	if (error != HM_OK) {
+		hm_cache_close(cache);
+		return error;
 	}
+	*cache_out = cache;
+	return HM_OK;
+}
+
+int
+hm_cache_load(struct hm_cache *cache, struct hm_errbuf *errbuf)
+{
+	struct hm_errbuf why = {""};
+	int store_error, error;
+
+	if (cache->store == NULL)
+		return HM_OK;
+	store_error = hm_store_load(cache->store, &why);
+	error = hm_writer_new(cache->store, why.text, &cache->writer);
+	if (error != HM_OK) {
+		hm_errbuf_set(errbuf, "store: cannot start its writer");
+		hm_store_close(cache->store);
+		cache->store = NULL;
+		return error;
+	}
+	if (store_error != HM_OK)
+		hm_errbuf_set(errbuf, "%s", why.text);
+	return store_error;
+}
+
+int
+hm_cache_open(const struct hm_cache_options *options,
+    struct hm_cache **cache_out, struct hm_errbuf *errbuf)
+{
+	struct hm_cache *cache = NULL;
+	int error;
+
+	error = hm_cache_prepare(options, &cache, errbuf);
+	if (error == HM_OK)
+		error = hm_cache_load(cache, errbuf);
 	if (error != HM_OK) {
 		hm_cache_close(cache);
 		return error;
@@ -284,6 +318,8 @@ hm_cache_get_stats(struct hm_cache *cache, struct hm_cache_stats *stats_out)
 	stats_out->store_entries = store.entries;
 	stats_out->write_failures = writer.write_failures;
 	stats_out->durable = writer.degraded[0] == '\0';
+	hm_writer_count_queued(cache->writer, &stats_out->queued_entries,
+	    &stats_out->queued_bytes);
 	memcpy(stats_out->degraded, writer.degraded,
 	    sizeof(stats_out->degraded));
 	memcpy(stats_out->notice, store.notice, sizeof(stats_out->notice));

@@ -66,6 +66,7 @@ struct hm_cache_options {
 	const char *directory; /* NULL: hot tier only */
 	uint64_t cap_bytes;    /* of live data in the store; map = cap / 0.8 */
 	uint64_t hot_bytes;    /* of images in the hot tier */
+	uint64_t hot_files;    /* descriptors it may hold; 0 = its own choice */
 };
 
 struct hm_cache_stats {
@@ -76,6 +77,8 @@ struct hm_cache_stats {
 	uint64_t evicted;     /* entries evicted from the store */
 	uint64_t store_bytes; /* live bytes in the store */
 	uint64_t store_entries;
+	uint64_t queued_bytes; /* on their way into it */
+	uint64_t queued_entries;
 	uint64_t hot_bytes;
 	uint64_t hot_entries;
 	uint64_t write_failures; /* puts that could not be made durable */
@@ -85,18 +88,33 @@ struct hm_cache_stats {
 };
 
 /**
- * Open a cache: create the directory (0700) and the store when missing, take
- * its lock, check it, start the writer thread.
- *
- * A store that cannot be used (wrong version, not LMDB, shorter than its own
- * pages) is moved aside with its files kept and a new one starts; the notice
- * in struct hm_cache_stats then says where the old one is.
+ * The first half of opening: create the directory (0700) when missing, take
+ * its lock. Costs the same for every size of store. Nothing else is called
+ * before hm_cache_load, but hm_cache_close.
  *
  * Returns HM_OK; HM_E_INVALID when the directory is not ours (other owner,
  * writable by group or others, not a directory, holds foreign files, network
  * file system); HM_E_BUSY when another daemon has it; HM_E_NOMEM; HM_E_SYSTEM.
  * errbuf gets one line that names the path and the reason.
  */
+int hm_cache_prepare(const struct hm_cache_options *options,
+    struct hm_cache **cache_out, struct hm_errbuf *errbuf);
+
+/**
+ * The second half: create the store when missing, check it page by page, open
+ * it, start the writer thread.
+ *
+ * A store that cannot be used (wrong version, not LMDB, shorter than its own
+ * pages) is moved aside with its files kept and a new one starts; the notice
+ * in struct hm_cache_stats then says where the old one is.
+ *
+ * Returns HM_OK; else HM_E_NOMEM or HM_E_SYSTEM, one line in errbuf. Then too
+ * the cache can be used: it is degraded, keeps what is hot, and the next put
+ * tries to open the store again.
+ */
+int hm_cache_load(struct hm_cache *cache, struct hm_errbuf *errbuf);
+
+/* Both halves; one without its store is closed again. Returns as they do. */
 int hm_cache_open(const struct hm_cache_options *options,
     struct hm_cache **cache_out, struct hm_errbuf *errbuf);
 

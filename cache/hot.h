@@ -3,8 +3,9 @@
  * hot.h - the hot tier: entries in memory, least recently used ones leave.
  *
  * Bounded in bytes (hm_entry_cost_bytes) and, as large images hold a descriptor
- * each, by half of RLIMIT_NOFILE at hm_hot_new. Holds one reference per entry;
- * an entry that leaves lives on while others hold it. One thread at a time.
+ * each, by half of RLIMIT_NOFILE at hm_hot_new or less. Holds one reference per
+ * entry; an entry that leaves lives on while others hold it. One thread at a
+ * time.
  */
 #ifndef HM_CACHE_HOT_H
 #define HM_CACHE_HOT_H
@@ -16,6 +17,10 @@ struct hm_hot;
 /* cap_bytes may be 0: then nothing stays. Returns HM_OK or HM_E_NOMEM. */
 int hm_hot_new(uint64_t cap_bytes, struct hm_hot **hot_out);
 void hm_hot_free(struct hm_hot *hot); /* NULL allowed */
+
+/* Hold no more descriptors than this, if it is less than so far. Before the
+ * first put. */
+void hm_hot_limit_files(struct hm_hot *hot, uint64_t max_files);
 
 /**
  * Find an entry and make it the most recently used.

@@ -386,7 +386,7 @@ store_env_open(struct hm_store *store, struct hm_errbuf *errbuf)
 }
 
 int
-hm_store_open(const char *directory, uint64_t cap_bytes,
+hm_store_prepare(const char *directory, uint64_t cap_bytes,
     struct hm_store **store_out, struct hm_errbuf *errbuf)
 {
 	struct hm_store *store;
@@ -409,10 +409,34 @@ hm_store_open(const char *directory, uint64_t cap_bytes,
 		return error;
 	}
 	(void)pthread_mutex_init(&store->env_lock, NULL);
+	*store_out = store;
+	return HM_OK;
+}
+
+int
+hm_store_load(struct hm_store *store, struct hm_errbuf *errbuf)
+{
+	int error;
+
+	(void)pthread_mutex_lock(&store->env_lock);
 	error = store_env_open(store, errbuf);
+	(void)pthread_mutex_unlock(&store->env_lock);
+	return error == HM_OK || error == HM_E_NOMEM ? error : HM_E_SYSTEM;
+}
+
+int
+hm_store_open(const char *directory, uint64_t cap_bytes,
+    struct hm_store **store_out, struct hm_errbuf *errbuf)
+{
+	struct hm_store *store = NULL;
+	int error;
+
+	error = hm_store_prepare(directory, cap_bytes, &store, errbuf);
+	if (error == HM_OK)
+		error = hm_store_load(store, errbuf);
 	if (error != HM_OK) {
 		hm_store_close(store);
-		return error == HM_E_NOMEM ? HM_E_NOMEM : HM_E_SYSTEM;
+		return error;
 	}
 	*store_out = store;
 	return HM_OK;

@@ -26,12 +26,20 @@ struct hm_store_stats {
 };
 
 /**
- * Open or create a store in a folder, as hm_cache_open promises.
+ * Make a folder ours, as hm_cache_prepare promises; no file in it is read.
  *
  * cap_bytes  of live data; the map is cap_bytes / 0.8 and stays so
  *
- * Returns as hm_cache_open.
+ * Returns as hm_cache_prepare.
  */
+int hm_store_prepare(const char *directory, uint64_t cap_bytes,
+    struct hm_store **store_out, struct hm_errbuf *errbuf);
+
+/* Open or create the store in its prepared folder, once. HM_OK, HM_E_NOMEM or
+ * HM_E_SYSTEM: then it is without a file, as after a failed restart. */
+int hm_store_load(struct hm_store *store, struct hm_errbuf *errbuf);
+
+/* Both, or neither. */
 int hm_store_open(const char *directory, uint64_t cap_bytes,
     struct hm_store **store_out, struct hm_errbuf *errbuf);
 void hm_store_close(struct hm_store *store); /* NULL allowed */

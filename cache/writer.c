@@ -316,7 +316,8 @@ writer_dispose(struct hm_writer *writer)
 }
 
 int
-hm_writer_new(struct hm_store *store, struct hm_writer **writer_out)
+hm_writer_new(struct hm_store *store, const char *degraded,
+    struct hm_writer **writer_out)
 {
 	struct hm_writer *writer;
 	int error = HM_E_NOMEM;
@@ -325,6 +326,8 @@ hm_writer_new(struct hm_store *store, struct hm_writer **writer_out)
 	if (writer == NULL)
 		return HM_E_NOMEM;
 	writer->store = store;
+	(void)snprintf(writer->stats.degraded, sizeof(writer->stats.degraded),
+	    "%.255s", degraded);
 	atomic_init(&writer->epoch, 1);
 	TAILQ_INIT(&writer->queue);
 	(void)pthread_mutex_init(&writer->lock, NULL);
@@ -479,5 +482,23 @@ hm_writer_get_stats(struct hm_writer *writer, struct hm_writer_stats *stats_out)
 {
 	(void)pthread_mutex_lock(&writer->lock);
 	*stats_out = writer->stats;
+	(void)pthread_mutex_unlock(&writer->lock);
+}
+
+void
+hm_writer_count_queued(struct hm_writer *writer, uint64_t *entries_io,
+    uint64_t *bytes_io)
+{
+	const struct writer_job *job;
+
+	(void)pthread_mutex_lock(&writer->lock);
+	TAILQ_FOREACH (job, &writer->queue, link) {
+		/* The batch that is being written may have just arrived. */
+		if (job->kind != WRITER_PUT ||
+		    hm_store_has(writer->store, &job->key))
+			continue;
+		*entries_io += 1;
+		*bytes_io += job->n_bytes;
+	}
 	(void)pthread_mutex_unlock(&writer->lock);
 }

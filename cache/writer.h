@@ -19,9 +19,11 @@ struct hm_writer_stats {
 	char degraded[256]; /* why the latest write failed; empty: it did not */
 };
 
-/* The store is borrowed and must outlive the writer. The thread takes no
- * signals. Returns HM_OK, HM_E_NOMEM or HM_E_SYSTEM. */
-int hm_writer_new(struct hm_store *store, struct hm_writer **writer_out);
+/* The store is borrowed and must outlive the writer; degraded is why it could
+ * not be opened, or "". The thread takes no signals. Returns HM_OK, HM_E_NOMEM
+ * or HM_E_SYSTEM. */
+int hm_writer_new(struct hm_store *store, const char *degraded,
+    struct hm_writer **writer_out);
 
 /* Writes what is queued, then ends the thread. NULL allowed. */
 void hm_writer_free(struct hm_writer *writer);
@@ -43,6 +45,10 @@ void hm_writer_discard(struct hm_writer *writer, const struct hm_digest *key);
 /* A queued entry: a reference for the caller, or NULL. */
 struct hm_entry *hm_writer_find(struct hm_writer *writer,
     const struct hm_digest *key);
+
+/* Add to entries_io and bytes_io what is queued and not in the store. */
+void hm_writer_count_queued(struct hm_writer *writer, uint64_t *entries_io,
+    uint64_t *bytes_io);
 
 /**
  * Delete one key, or all when key is NULL, after all that is queued. Waits.

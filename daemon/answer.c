@@ -102,22 +102,23 @@ answer_make(const struct hm_answer *to, const struct hm_entry *entry,
 }
 
 /*
- * Send an image. A hot hit that stands alone looks the same every time but for
- * its waiting time, which is left out: a few microseconds.
+ * Send an image. A hot hit looks the same every time but for its place in the
+ * request and its waiting time, which is left out: a few microseconds.
  */
 int
 hm_answer_entry(const struct hm_answer *to, struct hm_entry *entry,
     uint32_t tier, const char *log)
 {
+	const struct hm_reply_place place = {to->request_id, to->index};
 	struct hm_packed *packed = NULL;
 	struct hm_kernel_reply reply;
 	uint64_t wait_us;
 	int error;
 
-	if (tier == HM_TIER_HOT && to->index == 0)
+	if (tier == HM_TIER_HOT)
 		packed = to->packed;
 	if (packed != NULL &&
-	    hm_reply_send_packed(to->session, to->request_id, packed, entry)) {
+	    hm_reply_send_packed(to->session, &place, packed, entry)) {
 		answer_count(to, tier, hm_clock_us() - to->received_us);
 		return HM_OK;
 	}

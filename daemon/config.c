@@ -29,47 +29,41 @@ struct config_key {
 	uint64_t min; /* CONFIG_TEXT: not used */
 	uint64_t max; /* CONFIG_TEXT: bytes of the member */
 	const char *choices[6];
+	bool is_fixed; /* from the start to the end of a daemon */
 };
 
 #define KIB        (UINT64_C(1) << 10)
 #define MIB        (UINT64_C(1) << 20)
 #define GIB        (UINT64_C(1) << 30)
 #define AT(member) offsetof(struct hm_settings, member)
+#define KEY(name, kind, member, min, max, is_fixed)                            \
+	{                                                                      \
+		name, kind, AT(member), min, max, {NULL}, is_fixed             \
+	}
+#define ROOM(member) sizeof(((struct hm_settings *)0)->member)
 #define TEXT(name, member)                                                     \
-	{                                                                      \
-		name, CONFIG_TEXT, AT(member), 0,                              \
-		    sizeof(((struct hm_settings *)0)->member),                 \
-		{                                                              \
-			NULL                                                   \
-		}                                                              \
-	}
+	KEY(name, CONFIG_TEXT, member, 0, ROOM(member), false)
 #define COUNT(name, member, min, max)                                          \
-	{                                                                      \
-		name, CONFIG_COUNT, AT(member), min, max,                      \
-		{                                                              \
-			NULL                                                   \
-		}                                                              \
-	}
+	KEY(name, CONFIG_COUNT, member, min, max, false)
 #define BYTES(name, member, min, max)                                          \
-	{                                                                      \
-		name, CONFIG_BYTES, AT(member), min, max,                      \
-		{                                                              \
-			NULL                                                   \
-		}                                                              \
-	}
+	KEY(name, CONFIG_BYTES, member, min, max, false)
+#define FIXED_TEXT(name, member)                                               \
+	KEY(name, CONFIG_TEXT, member, 0, ROOM(member), true)
+#define FIXED_BYTES(name, member, min, max)                                    \
+	KEY(name, CONFIG_BYTES, member, min, max, true)
 
 static const struct config_key config_keys[] = {
-    TEXT("socket", socket),
-    TEXT("store", store),
+    FIXED_TEXT("socket", socket),
+    FIXED_TEXT("store", store),
     TEXT("group", group),
-    BYTES("store.cap", store_cap_bytes, 16 * MIB, 1024 * GIB),
-    BYTES("hot.bytes", hot_bytes, 0, 64 * GIB),
+    FIXED_BYTES("store.cap", store_cap_bytes, 16 * MIB, 1024 * GIB),
+    FIXED_BYTES("hot.bytes", hot_bytes, 0, 64 * GIB),
     COUNT("workers", workers, 0, 256),
     COUNT("worker.jobs", worker_jobs, 1, 1000000),
     BYTES("worker.resident", worker_resident_bytes, 64 * MIB, 64 * GIB),
     TEXT("compiler.nvrtc", nvrtc),
     {"sandbox", CONFIG_CHOICE, AT(sandbox), 0, 0,
-	{"required", "best-effort", NULL}},
+	{"required", "best-effort", NULL}, false},
     COUNT("limits.uid_connections", uid_connections, 1, 65536),
     COUNT("limits.in_flight", in_flight, 1, 65536),
     COUNT("limits.waiters", waiters, 1, 10000000),
@@ -82,7 +76,7 @@ static const struct config_key config_keys[] = {
     COUNT("limits.idle_ms", idle_ms, 10, 1000000000),
     COUNT("limits.drain_ms", drain_ms, 0, 3600000),
     {"log.level", CONFIG_CHOICE, AT(log_level), 0, 0,
-	{"err", "warning", "notice", "info", "debug", NULL}},
+	{"err", "warning", "notice", "info", "debug", NULL}, false},
     TEXT("log.groups", log_groups),
 };
 #define N_CONFIG_KEYS (sizeof(config_keys) / sizeof(config_keys[0]))
@@ -320,4 +314,48 @@ hm_config_load_environment(struct hm_settings *settings,
 		}
 	}
 	return HM_OK;
+}
+
+static bool
+config_is_equal(const struct config_key *key, struct hm_settings *a,
+    struct hm_settings *b)
+{
+	size_t n_bytes = sizeof(uint64_t);
+
+	if (key->kind == CONFIG_TEXT)
+		return strcmp(config_place(a, key), config_place(b, key)) == 0;
+	if (key->kind == CONFIG_CHOICE)
+		n_bytes = sizeof(uint32_t);
+	return memcmp(config_place(a, key), config_place(b, key), n_bytes) == 0;
+}
+
+static void
+config_list(struct hm_errbuf *list, const char *name)
+{
+	struct hm_errbuf before = *list;
+
+	hm_errbuf_set(list, "%s%s%s", before.text,
+	    before.text[0] == '\0' ? "" : ",", name);
+}
+
+void
+hm_config_adopt(struct hm_settings *settings, struct hm_settings *next,
+    struct hm_errbuf *changed_out, struct hm_errbuf *kept_out)
+{
+	for (size_t i = 0; i < N_CONFIG_KEYS; i++) {
+		const struct config_key *key = &config_keys[i];
+		size_t n_bytes = sizeof(uint64_t);
+
+		if (config_is_equal(key, settings, next))
+			continue;
+		config_list(key->is_fixed ? kept_out : changed_out, key->name);
+		if (key->is_fixed)
+			continue;
+		if (key->kind == CONFIG_TEXT)
+			n_bytes = (size_t)key->max;
+		if (key->kind == CONFIG_CHOICE)
+			n_bytes = sizeof(uint32_t);
+		memcpy(config_place(settings, key), config_place(next, key),
+		    n_bytes);
+	}
 }

@@ -55,6 +55,8 @@ struct hm_settings {
 	/* Command line only. */
 	bool is_private;
 	bool is_foreground; /* -f: plain log even under a service manager */
+	/* Of the start: socket is one that a service manager has opened. */
+	bool is_activated;
 };
 
 /* Built-in defaults. */
@@ -79,6 +81,15 @@ int hm_config_set(struct hm_settings *settings, const char *name,
  */
 int hm_config_load(struct hm_settings *settings, const char *path,
     struct hm_errbuf *errbuf);
+
+/**
+ * Take over from next, which is complete, what may change while a daemon runs.
+ *
+ * changed_out  names of the keys that changed, by comma; "" = none
+ * kept_out     of those that differ, but stay as they are until a restart
+ */
+void hm_config_adopt(struct hm_settings *settings, struct hm_settings *next,
+    struct hm_errbuf *changed_out, struct hm_errbuf *kept_out);
 
 /* Take HUMMING_ variables over. HM_OK or HM_E_INVALID, the variable in errbuf.
  * Variables that are no key of ours (HUMMING_TIMEOUT, ...) are left alone. */

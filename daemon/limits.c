@@ -19,6 +19,8 @@
 #define LIMITS_MAX_GROUPS 256
 /* More descriptors than this only make close loops slow. */
 #define LIMITS_MAX_FILES 65536
+/* A group whose members take more room has nobody in it for us. */
+#define LIMITS_GROUP_BYTES 65536
 
 struct limits_user {
 	uid_t uid;
@@ -30,7 +32,8 @@ struct hm_limits {
 	bool has_group;
 	gid_t group;
 	uint64_t uid_connections;
-	uint64_t n_files; /* descriptors we may have, less the reserve */
+	uint64_t max_files; /* descriptors we may have */
+	uint64_t n_files;   /* the same, less the reserve */
 	size_t n_users;
 	size_t n_room;
 	struct limits_user *users; /* owned; only those with connections */
@@ -53,30 +56,60 @@ limits_raise_files(void)
 	return limit.rlim_cur;
 }
 
+/* Whether there is a group of this name. */
+static bool
+limits_find_group(const char *name, gid_t *group_out)
+{
+	struct group group;
+	struct group *found = NULL;
+	char *buffer = malloc(LIMITS_GROUP_BYTES);
+
+	if (buffer != NULL && name[0] != '\0')
+		(void)getgrnam_r(name, &group, buffer, LIMITS_GROUP_BYTES,
+		    &found);
+	if (found != NULL)
+		*group_out = group.gr_gid;
+	free(buffer);
+	return found != NULL;
+}
+
+bool
+hm_limits_has_group(const char *name)
+{
+	gid_t group;
+
+	return limits_find_group(name, &group);
+}
+
+void
+hm_limits_update(struct hm_limits *limits, const struct hm_settings *settings)
+{
+	limits->uid_connections = settings->uid_connections;
+	limits->n_files = limits->max_files > settings->fd_reserve + 16
+			      ? limits->max_files - settings->fd_reserve
+			      : 16;
+	limits->has_group = limits_find_group(settings->group, &limits->group);
+}
+
 int
 hm_limits_open(const struct hm_settings *settings,
     struct hm_limits **limits_out)
 {
 	struct hm_limits *limits = calloc(1, sizeof(*limits));
-	struct group *group = NULL;
-	uint64_t n_files;
 
 	if (limits == NULL)
 		return HM_E_NOMEM;
 	limits->own_uid = geteuid();
-	limits->uid_connections = settings->uid_connections;
-	n_files = limits_raise_files();
-	limits->n_files = n_files > settings->fd_reserve + 16
-			      ? n_files - settings->fd_reserve
-			      : 16;
-	if (settings->group[0] != '\0')
-		group = getgrnam(settings->group);
-	if (group != NULL) {
-		limits->has_group = true;
-		limits->group = group->gr_gid;
-	}
+	limits->max_files = limits_raise_files();
+	hm_limits_update(limits, settings);
 	*limits_out = limits;
 	return HM_OK;
+}
+
+uint64_t
+hm_limits_files(const struct hm_limits *limits)
+{
+	return limits->n_files;
 }
 
 void

@@ -32,6 +32,16 @@ int hm_limits_open(const struct hm_settings *settings,
     struct hm_limits **limits_out);
 void hm_limits_close(struct hm_limits *limits); /* NULL allowed */
 
+/* The settings were read anew; connections that are there stay. */
+void hm_limits_update(struct hm_limits *limits,
+    const struct hm_settings *settings);
+
+/* Whether there is a group of this name. */
+bool hm_limits_has_group(const char *name);
+
+/* Descriptors that may be in use before is_scarce says so. */
+uint64_t hm_limits_files(const struct hm_limits *limits);
+
 /* The rights of a uid whose groups are given; what identify uses. */
 uint32_t hm_limits_rights(const struct hm_limits *limits, uid_t uid,
     const gid_t *groups, size_t n_groups);

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/activation.h"
 #include "proto/fd.h"
 
 /* Clients retry when it is full; the system caps it at somaxconn. */
@@ -33,6 +34,22 @@ listener_refuse(struct hm_errbuf *errbuf, const char *path)
 {
 	hm_errbuf_set(errbuf, "%s: %s", path, strerror(errno));
 	return HM_E_SYSTEM;
+}
+
+int
+hm_listener_adopt(struct hm_listener *listener, char *path_out, size_t size,
+    struct hm_errbuf *errbuf)
+{
+	char path[sizeof(listener->path)] = "";
+	int error;
+
+	error = hm_activation_take(path, sizeof(path), &listener->fd, errbuf);
+	if (error != HM_OK || listener->fd == -1)
+		return error;
+	listener->is_adopted = true;
+	(void)snprintf(listener->path, sizeof(listener->path), "%s", path);
+	(void)snprintf(path_out, size, "%s", path);
+	return HM_OK;
 }
 
 int
@@ -67,7 +84,26 @@ hm_listener_lock(struct hm_listener *listener, const char *socket_path,
 	return HM_OK;
 }
 
-/* We have the lock, so whatever socket is there has nobody behind it. */
+/* Whether anybody listens there, of whatever kind. */
+static bool
+listener_is_alive(const struct hm_listener *listener)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	bool is_alive;
+	int fd;
+
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s",
+	    listener->path);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	is_alive = fd != -1 && (connect(fd, (const struct sockaddr *)&address,
+				    sizeof(address)) == 0 ||
+				   errno == EAGAIN || errno == EPROTOTYPE);
+	hm_fd_close(&fd);
+	return is_alive;
+}
+
+/* We have the lock, so that no hummingd is behind a socket that is there; but
+ * a service manager may be, which has none. */
 static int
 listener_remove_stale(const struct hm_listener *listener,
     struct hm_errbuf *errbuf)
@@ -82,6 +118,13 @@ listener_remove_stale(const struct hm_listener *listener,
 		hm_errbuf_set(errbuf, "%s: is there and is no socket",
 		    listener->path);
 		return HM_E_INVALID;
+	}
+	if (listener_is_alive(listener)) {
+		hm_errbuf_set(errbuf,
+		    "%s: another program listens there (hummingd.socket of "
+		    "systemd?)",
+		    listener->path);
+		return HM_E_BUSY;
 	}
 	if (unlink(listener->path) != 0)
 		return listener_refuse(errbuf, listener->path);
@@ -129,7 +172,8 @@ hm_listener_stop(struct hm_listener *listener)
 {
 	if (listener->fd == -1)
 		return;
-	(void)unlink(listener->path);
+	if (!listener->is_adopted)
+		(void)unlink(listener->path);
 	hm_fd_close(&listener->fd);
 }
 

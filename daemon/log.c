@@ -82,6 +82,18 @@ hm_log_open(const struct hm_log_options *options, struct hm_errbuf *errbuf)
 	return HM_OK;
 }
 
+int
+hm_log_reopen(uint32_t level, const char *groups, struct hm_errbuf *errbuf)
+{
+	int error = log_parse_groups(groups, &log_state.groups, errbuf);
+
+	if (error != HM_OK)
+		return error;
+	log_state.level = level;
+	log_state.usual_level = level;
+	return HM_OK;
+}
+
 void
 hm_log_toggle_debug(void)
 {

@@ -48,6 +48,9 @@ struct hm_log_options {
 /* HM_OK, or HM_E_INVALID with the unknown group in errbuf. */
 int hm_log_open(const struct hm_log_options *options, struct hm_errbuf *errbuf);
 
+/* The same while it is open: where to and in which form stay. */
+int hm_log_reopen(uint32_t level, const char *groups, struct hm_errbuf *errbuf);
+
 /* SIGUSR2: debug on, and back to the level of before. */
 void hm_log_toggle_debug(void);
 

@@ -4,7 +4,7 @@
  *
  * Always in the foreground; whoever wants it elsewhere has a service manager.
  * 0 after a drain, 1 when it cannot run, 2 for wrong usage; both failures are
- * one line on stderr. stdout stays empty but for --help and --version.
+ * one line on stderr. stdout stays empty but for --help, --version and -n.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -37,11 +37,23 @@ main_ignore_pipe(void)
 }
 
 static int
-main_serve(const struct hm_settings *settings)
+main_check(const struct hm_settings *settings)
+{
+	struct hm_errbuf why = {""};
+	int error = hm_options_verify(settings, &why);
+
+	if (error != HM_OK)
+		return main_fail(EXIT_FAILED, error, &why);
+	(void)puts("hummingd: the configuration is good");
+	return EXIT_FINE;
+}
+
+static int
+main_serve(const struct hm_options *options, struct hm_settings *settings)
 {
 	struct hm_server *server = NULL;
 	struct hm_errbuf why = {""};
-	int error = hm_server_open(settings, &server, &why);
+	int error = hm_server_open(options, settings, &server, &why);
 
 	if (error != HM_OK)
 		return main_fail(EXIT_FAILED, error, &why);
@@ -83,7 +95,7 @@ main(int argc, char **argv)
 	if (error != HM_OK)
 		return main_fail(EXIT_FAILED, error, &why);
 	if (options.action == HM_OPTIONS_CHECK)
-		return EXIT_FINE;
+		return main_check(&settings);
 	main_ignore_pipe();
-	return main_serve(&settings);
+	return main_serve(&options, &settings);
 }

@@ -82,6 +82,7 @@ hm_metrics_rss_bytes(void)
 
 	if (file == NULL)
 		return 0;
+	/* Numbers of the kernel's. NOLINTNEXTLINE(cert-err34-c) */
 	n_read = fscanf(file, "%llu %llu %llu", &size, &resident, &shared);
 	(void)fclose(file);
 	if (n_read != 3 || resident < shared)
@@ -154,12 +155,15 @@ hm_metrics_stats(const struct hm_core *core, char **json_out)
 	    metrics_number(cache.evicted));
 	if (object == NULL)
 		return HM_E_NOMEM;
+	/* What was built a moment ago is kept, though not yet on the disk. */
 	json_object_set_new(object, "bytes",
-	    metrics_number(
-		cache.durable ? cache.store_bytes : cache.hot_bytes));
+	    metrics_number(cache.durable
+			       ? cache.store_bytes + cache.queued_bytes
+			       : cache.hot_bytes));
 	json_object_set_new(object, "entries",
-	    metrics_number(
-		cache.durable ? cache.store_entries : cache.hot_entries));
+	    metrics_number(cache.durable
+			       ? cache.store_entries + cache.queued_entries
+			       : cache.hot_entries));
 	json_object_set_new(object, "rss_bytes",
 	    metrics_number(hm_metrics_rss_bytes()));
 	json_object_set_new(object, "latency_us", metrics_latency(metrics));

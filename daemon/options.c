@@ -4,10 +4,12 @@
  */
 #include "daemon/options.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/limits.h"
 #include "daemon/log.h"
 #include "daemon/paths.h"
 
@@ -161,4 +163,27 @@ hm_options_apply(const struct hm_options *options,
 			settings_out->log_level++;
 	}
 	return hm_paths_resolve(settings_out, errbuf);
+}
+
+int
+hm_options_verify(const struct hm_settings *settings, struct hm_errbuf *errbuf)
+{
+	struct hm_settings usual;
+
+	if (settings->nvrtc[0] != '\0' && access(settings->nvrtc, F_OK) != 0) {
+		hm_errbuf_set(errbuf, "compiler.nvrtc: %s: %s", settings->nvrtc,
+		    strerror(errno));
+		return HM_E_INVALID;
+	}
+	/* The usual group need not be there: then only root and the daemon's
+	 * own user have its rights. */
+	hm_config_init(&usual);
+	if (settings->group[0] != '\0' &&
+	    strcmp(settings->group, usual.group) != 0 &&
+	    !hm_limits_has_group(settings->group)) {
+		hm_errbuf_set(errbuf, "group: there is no group '%s'",
+		    settings->group);
+		return HM_E_INVALID;
+	}
+	return HM_OK;
 }

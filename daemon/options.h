@@ -49,4 +49,13 @@ int hm_options_parse(int argc, char **argv, struct hm_options *options_out,
 int hm_options_apply(const struct hm_options *options,
     struct hm_settings *settings_out, struct hm_errbuf *errbuf);
 
+/**
+ * What -n looks at beyond that: names of things that a daemon would do without
+ * or find later. Changes nothing.
+ *
+ * Returns HM_OK or HM_E_INVALID, the key in errbuf.
+ */
+int hm_options_verify(const struct hm_settings *settings,
+    struct hm_errbuf *errbuf);
+
 #endif

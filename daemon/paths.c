@@ -183,27 +183,25 @@ hm_paths_prepare(const struct hm_settings *settings, struct hm_errbuf *errbuf)
 int
 hm_paths_find_worker(char *path_out, size_t size, struct hm_errbuf *errbuf)
 {
-	static const char name[] = "humming-worker";
-	char self[HM_CONFIG_PATH_BYTES];
-	char path[HM_CONFIG_PATH_BYTES + sizeof(HM_LIBEXEC_DIR) + 32];
+	static const char *const places[] = {"", HM_LIBEXEC_FROM_SBIN "/",
+	    HM_LIBEXEC_DIR "/"};
+	char self[HM_CONFIG_PATH_BYTES] = "/";
+	char path[HM_CONFIG_PATH_BYTES * 2];
 	ssize_t length;
 
 	length = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	if (length > 0) {
-		self[length] = '\0';
-		*strrchr(self, '/') = '\0';
-		(void)snprintf(path, sizeof(path), "%s/%s", self, name);
-		if (access(path, X_OK) == 0 && strlen(path) < size) {
-			(void)snprintf(path_out, size, "%s", path);
-			return HM_OK;
-		}
-	}
-	(void)snprintf(path, sizeof(path), "%s/%s", HM_LIBEXEC_DIR, name);
-	if (access(path, X_OK) == 0 && strlen(path) < size) {
+	self[length > 0 ? length : 1] = '\0';
+	*(strrchr(self, '/') + 1) = '\0';
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		(void)snprintf(path, sizeof(path), "%s%shumming-worker",
+		    places[i][0] == '/' ? "" : self, places[i]);
+		if (access(path, X_OK) != 0 || strlen(path) >= size)
+			continue;
 		(void)snprintf(path_out, size, "%s", path);
 		return HM_OK;
 	}
-	hm_errbuf_set(errbuf, "%s is neither beside hummingd nor in %s", name,
+	hm_errbuf_set(errbuf,
+	    "humming-worker is neither beside hummingd nor in %s",
 	    HM_LIBEXEC_DIR);
 	return HM_E_UNAVAILABLE;
 }

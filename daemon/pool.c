@@ -54,6 +54,7 @@ struct pool_worker {
 	struct event *deadline; /* owned */
 	char compiler[256];     /* what it said it is */
 	uint64_t n_jobs;
+	bool is_outdated; /* the settings changed since it was started */
 	bool is_tainted;
 	uid_t uid; /* whose sources, if tainted */
 	/* The job at hand; kept while DYING, until the worker is reaped. */
@@ -303,6 +304,14 @@ pool_bad_start(struct hm_pool *pool, const char *why)
 		pool_set_timer(pool->refill, pool_backoff_ms(pool));
 }
 
+static void
+pool_count_wanted(struct hm_pool *pool)
+{
+	pool->n_wanted = pool->settings->workers == 0
+			     ? pool_count_cores()
+			     : (uint32_t)pool->settings->workers;
+}
+
 int
 hm_pool_open(const struct hm_settings *settings, struct event_base *base,
     const struct hm_pool_host *host, struct hm_pool **pool_out)
@@ -315,8 +324,7 @@ hm_pool_open(const struct hm_settings *settings, struct event_base *base,
 	pool->settings = settings;
 	pool->base = base;
 	pool->host = *host;
-	pool->n_wanted = settings->workers == 0 ? pool_count_cores()
-						: (uint32_t)settings->workers;
+	pool_count_wanted(pool);
 	pool->child = evsignal_new(base, SIGCHLD, pool_on_child, pool);
 	pool->refill = event_new(base, -1, 0, pool_on_refill, pool);
 	if (pool->child == NULL || pool->refill == NULL ||
@@ -327,6 +335,24 @@ hm_pool_open(const struct hm_settings *settings, struct event_base *base,
 	pool_set_timer(pool->refill, 0);
 	*pool_out = pool;
 	return HM_OK;
+}
+
+void
+hm_pool_reload(struct hm_pool *pool)
+{
+	struct pool_worker *worker;
+
+	pool_count_wanted(pool);
+	pool->path[0] = '\0';
+	LIST_FOREACH (worker, &pool->workers, link) {
+		worker->is_outdated = true;
+		if (worker->state == POOL_WORKER_STARTING ||
+		    worker->state == POOL_WORKER_IDLE)
+			pool_worker_retire(worker);
+	}
+	/* Whatever was wrong may have been put right. */
+	pool->n_bad_starts = 0;
+	pool_set_timer(pool->refill, 0);
 }
 
 void
@@ -423,7 +449,8 @@ pool_worker_is_old(const struct pool_worker *worker,
 	const struct hm_settings *settings = worker->pool->settings;
 
 	/* The compiler was replaced while we ran: no two kinds at once. */
-	if (strcmp(worker->compiler, worker->pool->ready.compiler) != 0)
+	if (worker->is_outdated ||
+	    strcmp(worker->compiler, worker->pool->ready.compiler) != 0)
 		return true;
 	return worker->n_jobs >= settings->worker_jobs ||
 	       (uint64_t)result->resident_kib * 1024 >

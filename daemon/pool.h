@@ -61,6 +61,11 @@ struct hm_pool_host {
 int hm_pool_open(const struct hm_settings *settings, struct event_base *base,
     const struct hm_pool_host *host, struct hm_pool **pool_out);
 
+/* The settings were read anew: every worker makes way for one that looks for
+ * its compiler again, the idle ones now, the others after their job; and so
+ * many of them as are wanted now. */
+void hm_pool_reload(struct hm_pool *pool);
+
 /* Kills every worker and reaps it. NULL allowed. */
 void hm_pool_close(struct hm_pool *pool);
 

@@ -14,8 +14,12 @@
 #include "proto/frame.h"
 
 #define REPLY_PART_BYTES 49152u
+/* Field 1 of message Kernel as a varint: its tag, and at most so much. */
+#define REPLY_INDEX_TAG   0x08u
+#define REPLY_INDEX_BYTES 6u
 #define REPLY_BODY_BYTES                                                       \
-	(HM_FRAME_MAX_BYTES - HM_FRAME_HEADER_BYTES - HM_FRAME_INLINE_BYTES)
+	(HM_FRAME_MAX_BYTES - HM_FRAME_HEADER_BYTES - HM_FRAME_INLINE_BYTES -  \
+	    REPLY_INDEX_BYTES)
 
 static void
 reply_send_parts(struct hm_session *session, uint32_t request_id,
@@ -69,6 +73,29 @@ reply_keep(struct hm_packed *packed, const struct hm_frame *frame,
 	packed->checksum = entry->checksum;
 }
 
+/*
+ * Send a body that says nothing of its index. That is a field of its own, in
+ * front: protobuf's fields may stand in any order, and 0 is left out.
+ */
+static void
+reply_send_indexed(struct hm_session *session, struct hm_frame *frame,
+    uint32_t index, struct hm_entry *entry)
+{
+	uint8_t body[REPLY_BODY_BYTES + REPLY_INDEX_BYTES];
+	size_t n = 0;
+
+	if (index != 0) {
+		body[n++] = REPLY_INDEX_TAG;
+		for (; index >= 0x80; index >>= 7)
+			body[n++] = (uint8_t)(index | 0x80);
+		body[n++] = (uint8_t)index;
+		memcpy(body + n, frame->body, frame->n_body);
+		frame->body = body;
+		frame->n_body += n;
+	}
+	reply_send_image(session, frame, entry);
+}
+
 void
 hm_reply_send(struct hm_session *session, uint32_t request_id,
     struct hm_kernel_reply *reply, struct hm_entry *entry,
@@ -79,6 +106,7 @@ hm_reply_send(struct hm_session *session, uint32_t request_id,
 	    .request_id = request_id,
 	    .body = body,
 	    .fd = -1};
+	uint32_t index = packed != NULL ? reply->index : 0;
 
 	reply->kernel_abi = HM_KERNEL_ABI;
 	reply->pack_layout = HM_PACK_LAYOUT;
@@ -86,6 +114,8 @@ hm_reply_send(struct hm_session *session, uint32_t request_id,
 		reply->image_bytes = (uint32_t)entry->n_image;
 		reply->checksum = entry->checksum;
 	}
+	if (packed != NULL)
+		reply->index = 0;
 	if (hm_codec_pack_kernel(reply, body, sizeof(body), &frame.n_body) !=
 	    HM_OK) {
 		hm_session_kill(session, HM_E_INTERNAL, "cannot pack a reply");
@@ -97,15 +127,16 @@ hm_reply_send(struct hm_session *session, uint32_t request_id,
 	}
 	if (packed != NULL)
 		reply_keep(packed, &frame, entry);
-	reply_send_image(session, &frame, entry);
+	reply_send_indexed(session, &frame, index, entry);
 }
 
 bool
-hm_reply_send_packed(struct hm_session *session, uint32_t request_id,
-    const struct hm_packed *packed, struct hm_entry *entry)
+hm_reply_send_packed(struct hm_session *session,
+    const struct hm_reply_place *place, const struct hm_packed *packed,
+    struct hm_entry *entry)
 {
 	struct hm_frame frame = {.type = HM_FRAME_KERNEL,
-	    .request_id = request_id,
+	    .request_id = place->request_id,
 	    .body = packed->bytes,
 	    .n_body = packed->n_bytes,
 	    .fd = -1};
@@ -113,6 +144,6 @@ hm_reply_send_packed(struct hm_session *session, uint32_t request_id,
 	if (packed->bytes == NULL ||
 	    !hm_checksum_equal(&packed->checksum, &entry->checksum))
 		return false;
-	reply_send_image(session, &frame, entry);
+	reply_send_indexed(session, &frame, place->index, entry);
 	return true;
 }

@@ -28,9 +28,14 @@ void hm_reply_send(struct hm_session *session, uint32_t request_id,
     struct hm_kernel_reply *reply, struct hm_entry *entry,
     struct hm_packed *packed);
 
-/* Send the body of an earlier reply once more. Returns whether there is one
- * for this entry. */
-bool hm_reply_send_packed(struct hm_session *session, uint32_t request_id,
-    const struct hm_packed *packed, struct hm_entry *entry);
+/* Send the body of an earlier reply once more, in another place. Returns
+ * whether there is one for this entry. */
+struct hm_reply_place {
+	uint32_t request_id;
+	uint32_t index; /* of the request in its GET */
+};
+bool hm_reply_send_packed(struct hm_session *session,
+    const struct hm_reply_place *place, const struct hm_packed *packed,
+    struct hm_entry *entry);
 
 #endif

@@ -3,6 +3,10 @@
  * server.c - owner of the loop, of every part, and of the order they come and
  * go in.
  *
+ * Ready means listening, whatever the size of the store: its folder is locked
+ * before, its file is read after we have said so. Until then connections wait
+ * in the socket's backlog, so that no request sees a cache that is half open.
+ *
  * Draining: no new connections, queued builds are refused, running ones finish
  * and are answered; then, or after limits.drain_ms, the loop ends. A second
  * signal ends it at once.
@@ -22,6 +26,7 @@
 #include <event2/event.h>
 
 #include "cache/cache.h"
+#include "daemon/announce.h"
 #include "daemon/call.h"
 #include "daemon/choice.h"
 #include "daemon/clock.h"
@@ -32,9 +37,9 @@
 #include "daemon/limits.h"
 #include "daemon/listener.h"
 #include "daemon/log.h"
-#include "daemon/notify.h"
 #include "daemon/paths.h"
 #include "daemon/pool.h"
+#include "daemon/reload.h"
 #include "daemon/session.h"
 #include "daemon/source_memo.h"
 #include "proto/fd.h"
@@ -47,7 +52,10 @@ static const int server_signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR2};
 #define N_SERVER_SIGNALS (sizeof(server_signals) / sizeof(server_signals[0]))
 
 struct hm_server {
-	struct hm_core core; /* the pointers in it are owned here */
+	struct hm_core core;          /* the pointers in it are owned here */
+	struct hm_settings *settings; /* borrowed; the same as core's */
+	const struct hm_options *options; /* borrowed */
+	struct hm_announce *announce;     /* owned */
 	struct hm_session_host host;
 	struct hm_listener listener;
 	TAILQ_HEAD(, hm_session) sessions;
@@ -263,8 +271,6 @@ server_on_drain(evutil_socket_t fd, short what, void *arg)
 static void
 server_drain(struct hm_server *server, const char *why)
 {
-	struct hm_errbuf text = {""};
-
 	if (server->core.is_draining) {
 		(void)event_base_loopbreak(server->core.base);
 		return;
@@ -280,9 +286,7 @@ server_drain(struct hm_server *server, const char *why)
 	(void)event_del(server->resume);
 	(void)event_del(server->idle);
 	hm_listener_stop(&server->listener);
-	if (hm_notify_stopping(&text) != HM_OK)
-		hm_log(HM_LOG_SERVER, HM_LOG_WARNING,
-		    "cannot notify why=\"%s\"", text.text);
+	hm_announce_stopping(server->announce);
 	hm_flights_drain(server->core.flights);
 	server_set_timer(server->drain, 0);
 }
@@ -309,6 +313,17 @@ server_on_stop(void *arg)
 }
 
 static void
+server_reload(struct hm_server *server)
+{
+	if (server->core.is_draining)
+		return;
+	hm_announce_reloading(server->announce);
+	(void)hm_reload(&server->core, server->options, server->settings);
+	hm_announce_ready(server->announce);
+	server_watch_idle(server);
+}
+
+static void
 server_on_signal(evutil_socket_t number, short what, void *arg)
 {
 	struct hm_server *server = arg;
@@ -316,6 +331,8 @@ server_on_signal(evutil_socket_t number, short what, void *arg)
 	(void)what;
 	if (number == SIGUSR2)
 		hm_log_toggle_debug();
+	else if (number == SIGHUP)
+		server_reload(server);
 	else
 		server_drain(server, strsignal(number));
 }
@@ -325,6 +342,7 @@ server_on_pool_change(void *arg)
 {
 	struct hm_server *server = arg;
 
+	hm_announce_change(server->announce);
 	hm_flights_on_change(server->core.flights);
 	hm_compile_resume_parked(&server->core);
 }
@@ -376,29 +394,39 @@ server_open_events(struct hm_server *server)
 	return event_add(server->accept, NULL) == 0 ? HM_OK : HM_E_SYSTEM;
 }
 
+/* The cheap part, which tells whether the store is ours to open. */
 static int
-server_open_cache(struct hm_server *server, struct hm_errbuf *errbuf)
+server_prepare_cache(struct hm_server *server, struct hm_errbuf *errbuf)
 {
-	const struct hm_settings *settings = server->core.settings;
+	const struct hm_settings *settings = server->settings;
 	const struct hm_cache_options options = {
 	    .directory = settings->store,
 	    .cap_bytes = settings->store_cap_bytes,
 	    .hot_bytes = settings->hot_bytes,
+	    /* The other half is for connections. */
+	    .hot_files = hm_limits_files(server->core.limits) / 2,
 	};
-	struct hm_cache_stats stats;
-	int error;
 
-	error = hm_cache_open(&options, &server->core.cache, errbuf);
-	if (error != HM_OK)
-		return error;
+	return hm_cache_prepare(&options, &server->core.cache, errbuf);
+}
+
+/* The part that takes its time. A store that cannot be opened is one that is
+ * not there. */
+static void
+server_load_cache(struct hm_server *server)
+{
+	struct hm_errbuf why = {""};
+	struct hm_cache_stats stats;
+	int error = hm_cache_load(server->core.cache, &why);
+
 	hm_cache_get_stats(server->core.cache, &stats);
 	if (stats.notice[0] != '\0')
 		hm_log(HM_LOG_CACHE, HM_LOG_WARNING, "store notice=\"%s\"",
 		    stats.notice);
-	if (!stats.durable)
+	if (error != HM_OK || !stats.durable)
 		hm_log(HM_LOG_CACHE, HM_LOG_WARNING,
-		    "kernels are not kept why=\"%s\"", stats.degraded);
-	return HM_OK;
+		    "kernels are not kept why=\"%s\"",
+		    error != HM_OK ? why.text : stats.degraded);
 }
 
 /* What stands behind the socket; nothing here talks to the outside. */
@@ -423,26 +451,43 @@ server_open_parts(struct hm_server *server)
 	if (error == HM_OK)
 		error = hm_pool_open(core->settings, core->base, &pool_host,
 		    &core->pool);
+	if (error == HM_OK)
+		error = hm_announce_open(core, &server->announce);
+	return error;
+}
+
+/* The socket's name is known after this: ours, or the service manager's. */
+static int
+server_claim_socket(struct hm_server *server, struct hm_errbuf *errbuf)
+{
+	struct hm_settings *settings = server->settings;
+	int error;
+
+	error = hm_listener_adopt(&server->listener, settings->socket,
+	    sizeof(settings->socket), errbuf);
+	settings->is_activated = server->listener.is_adopted;
+	if (error == HM_OK)
+		error = hm_paths_prepare(settings, errbuf);
+	if (error == HM_OK && !settings->is_activated)
+		error = hm_listener_lock(&server->listener, settings->socket,
+		    errbuf);
 	return error;
 }
 
 static int
 server_open_all(struct hm_server *server, struct hm_errbuf *errbuf)
 {
-	const struct hm_settings *settings = server->core.settings;
+	const struct hm_settings *settings = server->settings;
 	int error;
 
-	error = hm_paths_prepare(settings, errbuf);
-	if (error == HM_OK)
-		error = hm_listener_lock(&server->listener, settings->socket,
-		    errbuf);
+	error = server_claim_socket(server, errbuf);
 	if (error == HM_OK)
 		error = hm_limits_open(settings, &server->core.limits);
 	if (error == HM_OK)
-		error = server_open_cache(server, errbuf);
+		error = server_prepare_cache(server, errbuf);
 	if (error == HM_OK)
 		error = server_open_parts(server);
-	if (error == HM_OK)
+	if (error == HM_OK && !settings->is_activated)
 		error = hm_listener_open(&server->listener,
 		    settings->is_private ? 0600 : 0666, errbuf);
 	if (error == HM_OK)
@@ -450,12 +495,27 @@ server_open_all(struct hm_server *server, struct hm_errbuf *errbuf)
 	return error;
 }
 
+static void
+server_say_listening(struct hm_server *server)
+{
+	const struct hm_settings *settings = server->settings;
+
+	hm_log(HM_LOG_SERVER, HM_LOG_NOTICE,
+	    "listening version=" HM_VERSION " socket=%s store=%s%s%s",
+	    settings->socket, settings->store,
+	    settings->is_activated ? " activated=1" : "",
+	    settings->is_private ? " private=1" : "");
+	if (geteuid() == 0 && !settings->is_private)
+		hm_log(HM_LOG_SERVER, HM_LOG_NOTICE,
+		    "running as root; a user of its own is enough");
+	hm_announce_ready(server->announce);
+}
+
 int
-hm_server_open(const struct hm_settings *settings,
+hm_server_open(const struct hm_options *options, struct hm_settings *settings,
     struct hm_server **server_out, struct hm_errbuf *errbuf)
 {
 	struct hm_server *server = calloc(1, sizeof(*server));
-	struct hm_errbuf text = {""};
 	int error;
 
 	if (server == NULL)
@@ -463,6 +523,8 @@ hm_server_open(const struct hm_settings *settings,
 	TAILQ_INIT(&server->sessions);
 	LIST_INIT(&server->core.parked);
 	hm_listener_init(&server->listener);
+	server->options = options;
+	server->settings = settings;
 	server->core.settings = settings;
 	server->core.started_us = hm_clock_us();
 	server->core.on_stop = server_on_stop;
@@ -472,23 +534,15 @@ hm_server_open(const struct hm_settings *settings,
 		hm_server_close(server);
 		return error;
 	}
+	hm_session_host_init(&server->host);
 	server->host.base = server->core.base;
 	server->host.settings = settings;
 	server->host.on_frame = server_on_frame;
 	server->host.on_closed = server_on_closed;
 	server->host.arg = server;
 	server_watch_idle(server);
-	hm_log(HM_LOG_SERVER, HM_LOG_NOTICE,
-	    "listening version=" HM_VERSION " socket=%s store=%s%s",
-	    settings->socket, settings->store,
-	    settings->is_private ? " private=1" : "");
-	if (geteuid() == 0 && !settings->is_private)
-		hm_log(HM_LOG_SERVER, HM_LOG_NOTICE,
-		    "running as root; a user of its own is enough");
-	/* Nobody there to hear it is no reason not to serve. */
-	if (hm_notify_ready(&text) != HM_OK)
-		hm_log(HM_LOG_SERVER, HM_LOG_WARNING,
-		    "cannot notify why=\"%s\"", text.text);
+	server_say_listening(server);
+	server_load_cache(server);
 	*server_out = server;
 	return HM_OK;
 }
@@ -522,6 +576,7 @@ hm_server_close(struct hm_server *server)
 	server_free_event(server->drain);
 	for (size_t i = 0; i < N_SERVER_SIGNALS; i++)
 		server_free_event(server->signals[i]);
+	hm_announce_close(server->announce);
 	/* Jobs borrow recipes of flights: first who works, then what on. */
 	hm_pool_close(server->core.pool);
 	hm_flights_close(server->core.flights);

@@ -5,21 +5,26 @@
 #ifndef HM_DAEMON_SERVER_H
 #define HM_DAEMON_SERVER_H
 
-#include "daemon/config.h"
+#include "daemon/options.h"
 #include "proto/error.h"
 
 struct hm_server;
 
 /**
- * Lock, open the store, listen. Ready means listening: whoever asked is told
- * here, before any compiler is up. settings is borrowed.
+ * Lock, listen, open the store. Ready means listening: whoever asked is told
+ * here, before any compiler is up.
+ *
+ * options   borrowed: what a reload starts from
+ * settings  borrowed, and changed: by a reload, and socket by a service manager
+ *           that has opened one for us
  *
  * Returns HM_OK or the error of the part that failed, one line in errbuf.
  */
-int hm_server_open(const struct hm_settings *settings,
-    struct hm_server **server_out, struct hm_errbuf *errbuf);
+int hm_server_open(const struct hm_options *options,
+    struct hm_settings *settings, struct hm_server **server_out,
+    struct hm_errbuf *errbuf);
 
-/* Until SIGTERM, SIGINT, SIGHUP, `stop` or, if private, idleness. */
+/* Until SIGTERM, SIGINT, `stop` or, if private, idleness. */
 void hm_server_run(struct hm_server *server);
 
 /* Everything stored is durable afterwards. NULL allowed. */

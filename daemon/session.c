@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include <endian.h>
 #include <linux/sockios.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,9 @@
 /* Of all slow readers together; who adds to it beyond that is dropped. */
 #define SESSION_MAX_QUEUED_BYTES (64u << 20)
 
+/* What a text takes beside itself: tag and length. */
+#define SESSION_TEXT_BYTES 16u
+
 /* A frame that waits for the socket. */
 struct hm_packet {
 	STAILQ_ENTRY(hm_packet) link;
@@ -36,6 +40,15 @@ struct hm_packet {
 };
 
 static uint64_t session_number;
+
+void
+hm_session_host_init(struct hm_session_host *host)
+{
+	uintptr_t past = (uintptr_t)host->room % HM_SESSION_ALIGN;
+
+	host->buffer =
+	    host->room + (HM_SESSION_ALIGN - past) % HM_SESSION_ALIGN;
+}
 
 static void
 packet_free(struct hm_session_host *host, struct hm_packet *packet)
@@ -270,7 +283,9 @@ void
 hm_session_send_text(struct hm_session *session, uint32_t request_id,
     const char *text)
 {
-	const size_t size = HM_FRAME_MAX_BYTES - HM_FRAME_HEADER_BYTES;
+	const size_t max = HM_FRAME_MAX_BYTES - HM_FRAME_HEADER_BYTES;
+	const size_t wanted = strlen(text) + SESSION_TEXT_BYTES;
+	const size_t size = wanted < max ? wanted : max;
 	struct hm_frame frame = {.type = HM_FRAME_TEXT,
 	    .request_id = request_id,
 	    .fd = -1};
@@ -317,6 +332,22 @@ session_on_writable(evutil_socket_t fd, short what, void *arg)
 	hm_session_update_interest(session);
 }
 
+/* A first frame of another version of frames: the one thing that peer may
+ * understand is an error of ours, which tells it both numbers. */
+static void
+session_refuse_version(struct hm_session *session)
+{
+	struct hm_errbuf text = {""};
+	uint16_t theirs;
+
+	memcpy(&theirs, session->host->buffer + 4, sizeof(theirs));
+	hm_errbuf_set(&text,
+	    "hummingd " HM_VERSION " speaks frame version %u, not %u",
+	    HM_FRAME_VERSION, le16toh(theirs));
+	hm_session_send_error(session, 0, HM_E_VERSION, text.text);
+	hm_session_finish(session);
+}
+
 /*
  * One readable event handles at most one message; the rest waits for the next
  * turn.
@@ -337,6 +368,10 @@ session_on_readable(evutil_socket_t fd, short what, void *arg)
 		hm_log(HM_LOG_CONN, HM_LOG_DEBUG, "connection ended conn=%llu",
 		    (unsigned long long)session->number);
 		session_end(session);
+		return;
+	}
+	if (error == HM_E_VERSION && session->state == HM_SESSION_HELLO) {
+		session_refuse_version(session);
 		return;
 	}
 	if (error != HM_OK) {

@@ -16,13 +16,16 @@ BUILD_PACKAGES='gcc libc6-dev cmake ninja-build pkg-config
   libevent-dev liblmdb-dev libprotobuf-c-dev protobuf-c-compiler
   libsodium-dev libxxhash-dev libjansson-dev libinih-dev'
 TEST_PACKAGES='g++ libcmocka-dev perl clang-format util-linux procps python3'
+CHECK_PACKAGES='clang clang-tidy libclang-rt-14-dev gcovr'
 
 usage() {
 	cat <<END
-usage: sh systemd/setup.sh [--tests] [--nvrtc-wheel] [--quiet]
+usage: sh systemd/setup.sh [--tests] [--checks] [--nvrtc-wheel] [--quiet]
 
 Install what building hummingd needs (Debian 12).
   --tests        also what the tests need
+  --checks       also clang and the tools of the presets clang, fuzz, analyze
+                 and coverage
   --nvrtc-wheel  unpack the NVRTC wheel even where a CUDA toolkit is installed
   --quiet        say nothing unless something is installed or fails
 END
@@ -82,10 +85,12 @@ install_nvrtc_wheel() {
 	else
 		prefix="${XDG_DATA_HOME:-$HOME/.local/share}/humming/nvrtc"
 	fi
-	if [ "$(cat "$prefix/wheel" 2>/dev/null)" = "$NVRTC_WHEEL" ]; then
-		say "NVRTC: $prefix"
-		return 0
-	fi
+	for ready in "$prefix" /opt/humming/nvrtc; do
+		if [ "$(cat "$ready/wheel" 2>/dev/null)" = "$NVRTC_WHEEL" ]; then
+			say "NVRTC: $ready"
+			return 0
+		fi
+	done
 	install_packages 'python3 python3-pip ca-certificates'
 	echo "setup.sh: unpacking $NVRTC_WHEEL into $prefix"
 	mkdir -p "$prefix"
@@ -101,11 +106,13 @@ install_nvrtc_wheel() {
 }
 
 tests=0
+checks=0
 quiet=0
 wheel=0
 for argument in "$@"; do
 	case $argument in
 	--tests) tests=1 ;;
+	--checks) checks=1 ;;
 	--quiet) quiet=1 ;;
 	--nvrtc-wheel) wheel=1 ;;
 	-h | --help)
@@ -123,6 +130,7 @@ command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
 	fail 'this is for Debian 12; elsewhere install the packages named in this script by hand'
 packages=$BUILD_PACKAGES
 [ "$tests" = 0 ] || packages="$packages $TEST_PACKAGES"
+[ "$checks" = 0 ] || packages="$packages $CHECK_PACKAGES"
 install_packages "$packages"
 if [ "$wheel" = 0 ] && nvrtc=$(toolkit_nvrtc); then
 	say "NVRTC: $nvrtc"

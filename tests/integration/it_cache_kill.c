@@ -20,8 +20,6 @@
 #define LARGE  (1024 * MIB)
 #define SMALL  (4 * MIB)
 
-extern char **environ;
-
 static size_t
 size_of(uint64_t seed)
 {

@@ -130,7 +130,14 @@ test_flat__thousands_of_requests__cost_nothing(void **state)
 	assert_true(rss_after < rss_before + SLACK_BYTES);
 	assert_true(rss_after < MAX_RSS_BYTES);
 #endif
-	assert_true(harness_count_fds(&harness) <= fds_before + 1);
+	/* The end of the last connection may not have been seen yet; each
+	 * question is a turn of the loop. */
+	for (int i = 0; i < 1000; i++) {
+		if (harness_count_fds(&harness) <= fds_before)
+			break;
+		(void)wire_number(&wire, HM_FRAME_STATS, "builds");
+	}
+	assert_true(harness_count_fds(&harness) <= fds_before);
 	assert_int_equal(wire_number(&wire, HM_FRAME_STATS, "builds"), 2);
 	wire_close(&wire);
 }

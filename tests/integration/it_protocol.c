@@ -61,7 +61,7 @@ test_protocol__malformed_bytes__close_one_connection(void **state)
 {
 	static const uint8_t huge_body[16] = {'H', 'U', 'M', 'M', 1, 0, 1, 0, 1,
 	    0, 0, 0, 0xff, 0xff, 0xff, 0xff};
-	static const uint8_t other_version[16] = {'H', 'U', 'M', 'M', 9, 0, 1,
+	static const uint8_t other_version[16] = {'H', 'U', 'M', 'M', 9, 0, 2,
 	    0, 1, 0, 0, 0, 0, 0, 0, 0};
 	uint8_t noise[300];
 	struct wire good;
@@ -80,7 +80,8 @@ test_protocol__malformed_bytes__close_one_connection(void **state)
 	wire_connect(&wire, &harness);
 	send_bytes(&wire, huge_body, sizeof(huge_body));
 	expect_closed(&wire);
-	wire_connect(&wire, &harness);
+	/* Only the first frame of a connection deserves an explanation. */
+	wire_open(&wire, &harness);
 	send_bytes(&wire, other_version, sizeof(other_version));
 	expect_closed(&wire);
 	(void)wire_number(&good, HM_FRAME_STATS, "builds");
@@ -324,8 +325,14 @@ test_protocol__clients_vanish__nothing_leaks(void **state)
 	assert_int_equal(kernel.reply.tier, HM_TIER_HOT);
 	wire_kernel_done(&kernel);
 	wire_close(&wire);
-	/* The last one's end may not have been seen yet. */
-	assert_true(harness_count_fds(&harness) <= n_before + 1);
+	/* The ends of the last ones may not have been seen yet; each question
+	 * is a turn of the loop. */
+	for (int i = 0; i < 1000; i++) {
+		if (harness_count_fds(&harness) <= n_before)
+			break;
+		(void)wire_number(&good, HM_FRAME_STATS, "builds");
+	}
+	assert_true(harness_count_fds(&harness) <= n_before);
 	wire_close(&good);
 }
 

@@ -357,6 +357,50 @@ test_refuse__few_descriptors__accepting_pauses_and_resumes(void **state)
 	wire_close(&wires[39]);
 }
 
+/* Kernels that are kept hot by descriptor never take those of connections. */
+static void
+test_refuse__few_descriptors__hot_kernels_leave_some(void **state)
+{
+	enum { N_KERNELS = 60, N_CLIENTS = 12 };
+	static const char text[] =
+	    "__device__ int table[10000] = {N, 1};\n"
+	    "extern \"C\" __global__ void f(int *p) { *p = table[*p]; }\n";
+	static struct wire wires[N_CLIENTS];
+	char option[32] = "";
+	const struct wire_source source = {.text = text,
+	    .arch = "sm_80",
+	    .option = option};
+	struct wire_kernel kernel;
+	struct wire wire;
+
+	(void)state;
+	harness.environment[0] = "HUMMING_LIMITS_FD_RESERVE=16";
+	harness.environment[1] = "HUMMING_WORKERS=1";
+	harness.max_files = 96;
+	harness_start(&harness);
+	wire_open(&wire, &harness);
+	if (!wire_wait_compiler(&wire)) {
+		wire_close(&wire);
+		skip();
+	}
+	for (int round = 0; round < 2; round++) {
+		for (int i = 0; i < N_KERNELS; i++) {
+			(void)snprintf(option, sizeof(option), "-DN=%d", i);
+			wire_compile(&wire, &source, &kernel);
+			assert_int_equal(kernel.reply.error, HM_OK);
+			assert_int_equal(kernel.reply.status,
+			    round == 0 ? HM_REPLY_BUILT : HM_REPLY_HIT);
+			wire_kernel_done(&kernel);
+		}
+	}
+	for (size_t i = 0; i < N_CLIENTS; i++)
+		wire_open(&wires[i], &harness);
+	assert_true(harness_count_fds(&harness) <= 96 - 16 + 2);
+	for (size_t i = 0; i < N_CLIENTS; i++)
+		wire_close(&wires[i]);
+	wire_close(&wire);
+}
+
 static void
 test_refuse__no_compiler__stored_kernels_are_served(void **state)
 {
@@ -413,6 +457,7 @@ main(int argc, char **argv)
 	    TEST(test_refuse__stop_of_a_system_daemon__is_denied),
 	    TEST(test_refuse__too_many_connections__next_is_told),
 	    TEST(test_refuse__few_descriptors__accepting_pauses_and_resumes),
+	    TEST(test_refuse__few_descriptors__hot_kernels_leave_some),
 	    TEST(test_refuse__no_compiler__stored_kernels_are_served),
 	};
 

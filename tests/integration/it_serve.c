@@ -435,6 +435,69 @@ test_serve__explain__finds_the_key_or_the_nearest(void **state)
 	wire_close(&wire);
 }
 
+/* The same kernel many times in one request: each reply knows its place, also
+ * when its body is one that was sent before. */
+static void
+test_serve__a_large_batch_of_hits__has_every_index_once(void **state)
+{
+	enum { N_REQUESTS = 200 };
+	static const char one[] = "w4a16,m=1,n=4096,k=4096";
+	char *specs = malloc(N_REQUESTS * sizeof(one) + 1);
+	struct wire_kernel first;
+	struct wire_kernel kernel;
+	struct wire wire;
+
+	assert_non_null(specs);
+	specs[0] = '\0';
+	for (size_t i = 0; i < N_REQUESTS; i++)
+		(void)snprintf(specs + i * sizeof(one), sizeof(one) + 1, "%s ",
+		    one);
+	open_or_skip(&wire, *state);
+	wire_get(&wire, one, "sm_80", &first);
+	for (int round = 0; round < 3; round++) {
+		bool seen[N_REQUESTS] = {false};
+
+		(void)wire_send_get(&wire, specs, "sm_80", HM_LANE_INTERACTIVE,
+		    0);
+		for (size_t i = 0; i < N_REQUESTS; i++) {
+			assert_true(wire_recv_kernel(&wire, &kernel));
+			assert_int_equal(kernel.reply.tier, HM_TIER_HOT);
+			assert_in_range(kernel.reply.index, 0, N_REQUESTS - 1);
+			assert_false(seen[kernel.reply.index]);
+			seen[kernel.reply.index] = true;
+			assert_int_equal(kernel.reply.n_ranges,
+			    first.reply.n_ranges);
+			assert_string_equal(kernel.reply.meta.spec,
+			    first.reply.meta.spec);
+			assert_int_equal(kernel.n_image, first.n_image);
+			wire_kernel_done(&kernel);
+		}
+	}
+	free(specs);
+	wire_kernel_done(&first);
+	wire_close(&wire);
+}
+
+/* What was built is counted as kept at once, not when a disk has it. */
+static void
+test_serve__stats_after_builds__count_every_entry(void **state)
+{
+	static const char *const archs[] = {"sm_80", "sm_89", "sm_100",
+	    "sm_120"};
+	struct wire_kernel kernel;
+	struct wire wire;
+
+	open_or_skip(&wire, *state);
+	for (uint64_t i = 0; i < 4; i++) {
+		wire_get(&wire, "w4a16,m=1", archs[i], &kernel);
+		assert_int_equal(kernel.reply.status, HM_REPLY_BUILT);
+		wire_kernel_done(&kernel);
+		assert_int_equal(wire_number(&wire, HM_FRAME_STATS, "entries"),
+		    i + 1);
+	}
+	wire_close(&wire);
+}
+
 int
 main(void)
 {
@@ -443,6 +506,8 @@ main(void)
 	    TEST(test_serve__each_target__is_built_then_hot_then_stored),
 	    TEST(test_serve__n_and_k_given__ranges_cover_every_m),
 	    TEST(test_serve__a_batch__gets_one_reply_for_each_request),
+	    TEST(test_serve__a_large_batch_of_hits__has_every_index_once),
+	    TEST(test_serve__stats_after_builds__count_every_entry),
 	    TEST(test_serve__big_image__comes_by_descriptor_or_in_parts),
 	    TEST(test_serve__descriptor_outstanding__next_image_comes_inline),
 	    TEST(test_serve__source_of_ours__is_compiled_once_and_named),
