@@ -9,64 +9,128 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 
 usage() {
 	cat <<END
-usage: sh tests/run.sh [--preset NAME] [--build DIR] [TEST...]
+usage: sh tests/run.sh [--preset NAME] [--build DIR] [--list] [TEST...]
 
 Build and run the tests, in TAP, by prove.
-  --preset NAME  release (default), dev or asan
+  --preset NAME  a preset of CMakePresets.json (default: release)
   --build DIR    build folder (default: build/NAME of the source tree)
+  --list         build, then print the tests instead of running them
   TEST...        only programs whose path contains one of these words
 END
 }
 
+fail() {
+	echo "run.sh: $1" >&2
+	exit "${2:-1}"
+}
+
+# Not repeated in an instrumented build. compile_kernels: a minute of NVRTC,
+# which is not instrumented, and hardly a line of ours.
+skipped_when_instrumented='/compile_kernels$'
+
 preset=release
 build=
-filter=
+words=
+list_only=0
 while [ $# -gt 0 ]; do
 	case $1 in
 	--preset)
-		[ $# -ge 2 ] || { echo "run.sh: --preset needs a name, see --help" >&2; exit 2; }
+		[ $# -ge 2 ] || fail '--preset needs a name, see --help' 2
 		preset=$2
 		shift
 		;;
 	--build)
-		[ $# -ge 2 ] || { echo "run.sh: --build needs a folder, see --help" >&2; exit 2; }
+		[ $# -ge 2 ] || fail '--build needs a folder, see --help' 2
 		build=$2
 		shift
 		;;
+	--list) list_only=1 ;;
 	-h | --help)
 		usage
 		exit 0
 		;;
-	-*)
-		echo "run.sh: unknown option '$1', see --help" >&2
-		exit 2
-		;;
-	*) filter="$filter $1" ;;
+	-*) fail "unknown option '$1', see --help" 2 ;;
+	*) words="$words $1" ;;
 	esac
 	shift
 done
+checks=
+instrumented=0
+case $preset in
+dev | release) ;;
+asan | tsan) instrumented=1 ;;
+clang | analyze) checks=--checks ;;
+fuzz | coverage)
+	checks=--checks
+	instrumented=1
+	;;
+*) fail "no preset '$preset', see CMakePresets.json" 2 ;;
+esac
 build=${build:-$root/build/$preset}
+case $build in
+/*) ;;
+*) build=$PWD/$build ;;
+esac
 
-sh "$root/systemd/setup.sh" --tests --quiet
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 130' HUP INT TERM
+
+sh "$root/systemd/setup.sh" --tests $checks --quiet
 cd "$root"
-log=$(mktemp)
-if ! { cmake --preset "$preset" -B "$build" && cmake --build "$build"; } >"$log" 2>&1; then
-	tail -n 40 "$log" >&2
-	echo "run.sh: the build failed (log: $log)" >&2
-	exit 1
+mkdir -p "$build"
+if ! { cmake --preset "$preset" -B "$build" -DHUMMING_TESTS=ON && cmake --build "$build"; } \
+	>"$build/build.log" 2>&1; then
+	grep -E '^FAILED|(error|warning):' "$build/build.log" >&2 || tail -n 40 "$build/build.log" >&2
+	fail "the build failed (log: $build/build.log)"
 fi
-rm -f "$log"
+
+# Counters of an older source would be mixed with those of this one.
+[ "$preset" != coverage ] || find "$build" -name '*.gcda' -exec rm -f {} +
+
+# The programs to run, one path a line.
+list=$scratch/list
+{
+	cat "$build/tests.list"
+	ls "$root"/tests/integration/*.t "$root"/tests/lint/*.t
+} >"$scratch/all"
+[ "$instrumented" = 0 ] || {
+	grep -v -E -- "$skipped_when_instrumented" "$scratch/all" >"$list"
+	mv "$list" "$scratch/all"
+}
+if [ -n "$words" ]; then
+	for word in $words; do
+		grep -F -- "$word" "$scratch/all" >>"$list" || fail "no test matches '$word'"
+	done
+else
+	cp "$scratch/all" "$list"
+fi
+if [ "$list_only" = 1 ]; then
+	awk '!seen[$0]++' "$list"
+	exit 0
+fi
+
+# What a sanitizer says goes into files, as no test sees the end of every process
+# that it starts; one file is a failure, whatever the tests say.
+reports=$scratch/reports
+mkdir "$reports"
+export ASAN_OPTIONS="log_path=$reports/asan${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
+export UBSAN_OPTIONS="print_stacktrace=1${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}"
+export TSAN_OPTIONS="log_path=$reports/tsan:second_deadlock_stack=1${TSAN_OPTIONS:+:$TSAN_OPTIONS}"
+# ThreadSanitizer of gcc 12 dies at its start under more than 28 random bits.
+launcher=
+if [ "$preset" = tsan ] && setarch -R true 2>/dev/null; then
+	launcher='setarch -R'
+fi
 
 export HM_BIN_DIR="$build/bin"
-list=$(mktemp)
-cat "$build/tests.list" >"$list"
-ls "$root"/tests/integration/*.t "$root"/tests/lint/*.t 2>/dev/null >>"$list" || :
-for word in $filter; do
-	grep -- "$word" "$list" >"$list.new" || { echo "run.sh: no test matches '$word'" >&2; exit 1; }
-	mv "$list.new" "$list"
-done
 # One at a time: the integration tests time out honestly only on free cores.
 status=0
-xargs prove --timer --exec "$root/tests/tap-run" <"$list" || status=$?
-rm -f "$list"
+awk '!seen[$0]++' "$list" | xargs $launcher prove --timer --exec "$root/tests/tap-run" || status=$?
+for report in "$reports"/*; do
+	[ -s "$report" ] || continue
+	sed 's/^/# /' "$report"
+	status=1
+done
+[ -z "$(ls "$reports")" ] || echo "run.sh: sanitizer reports above" >&2
 exit "$status"

@@ -3,11 +3,14 @@
 #
 # lint.t - house rules that a machine can check, over every tracked source:
 # include directions (DESIGN.md section 8), one owner per foreign library,
-# banned calls, size budgets, SPDX line, width, formatting.
+# banned calls, budgets of size, nesting and parameters, SPDX line, width,
+# formatting, presets. What needs a compiler's eye is .clang-tidy's (preset
+# `analyze`); the budgets are checked here too, as this runs everywhere.
 use strict;
 use warnings;
 use File::Basename qw(dirname);
 use File::Find;
+use JSON::PP qw(decode_json);
 use Test::More;
 
 chdir dirname(__FILE__) . '/../..' or BAIL_OUT("cannot find the source tree");
@@ -99,6 +102,48 @@ for my $file (grep { !/^kernels/ } @files) {
 }
 report('no banned call', @banned);
 
+# Functions that share memory between threads, in programs that have threads
+# (glibc's manual; strerror, strsignal and readdir are safe there).
+my $unsafe = qr/\b(asctime|ctime|gmtime|localtime|getpwnam|getpwuid|getgrnam
+    |getgrgid|getpwent|getgrent|getlogin|gethostbyname|getservbyname|inet_ntoa
+    |rand|srand|random|drand48|lrand48|mrand48|setenv|putenv|clearenv|setlocale
+    |tmpnam|mktemp|ttyname|ptsname|basename|dirname|hcreate|hsearch
+    |crypt|ecvt|fcvt|gcvt)\s*\(/x;
+my %before_threads = ('daemon/limits.c' => 'getgrnam');
+my @unsafe;
+for my $file (grep { !/^(kernels|tests)/ } @files) {
+    my $number = 0;
+    for my $line (split /\n/, code_of($text{$file})) {
+        $number++;
+        push @unsafe, "$file:$number: $1"
+            if $line =~ $unsafe && ($before_threads{$file} // '') ne $1;
+    }
+}
+report('no call that threads cannot share', @unsafe);
+
+# Which lines a NOLINT of this check covers.
+sub silenced {
+    my ($check, @lines) = @_;
+    my ($on, %covered) = (0);
+    for my $i (0 .. $#lines) {
+        $on = 1 if $lines[$i] =~ /NOLINTBEGIN\([^)]*\b$check\b/;
+        $covered{$i} = 1 if $on;
+        $covered{ $i + 1 } = 1 if $lines[$i] =~ /NOLINTNEXTLINE\([^)]*\b$check\b/;
+        $on = 0 if $lines[$i] =~ /NOLINTEND\([^)]*\b$check\b/;
+    }
+    return %covered;
+}
+
+my @bare_nolint;
+for my $file (@files) {
+    my $number = 0;
+    for my $line (split /\n/, $text{$file}) {
+        $number++;
+        push @bare_nolint, "$file:$number" if $line =~ /\bNOLINT(NEXTLINE|BEGIN|END)?\b(?!\()/;
+    }
+}
+report('every NOLINT names its check', @bare_nolint);
+
 # --- first line, width, budgets ------------------------------------------------
 my @spdx = grep { $text{$_} !~ m{\A/\* SPDX-License-Identifier: Apache-2\.0 \*/\n} } @files;
 report('SPDX line first', @spdx);
@@ -137,6 +182,51 @@ for my $file (grep { /\.(c|h)$/ } @files) {
         if @lines > $limit && $file !~ /^tests/;
 }
 report('no function over 80 lines', @long_function);
+
+# clang-format has made depth visible: the tabs in front of a statement.
+my (@deep, @many);
+for my $file (grep { /\.(c|h)$/ } @files) {
+    my @lines = split /\n/, $text{$file};
+    my %silenced = silenced('readability-function-size', @lines);
+    my @code = split /\n/, code_of($text{$file});
+    for my $i (0 .. $#code) {
+        push @deep, "$file:" . ($i + 1)
+            if $code[$i] =~ /^\t{4}(\t|.*\{$)/
+            && $code[$i] =~ /^\t+(\} else|(if|for|while|do|switch|else|\w+_FOREACH)\b)/
+            && $code[$i] !~ /\\$/;
+    }
+    my $code = join "\n", @code;
+    while ($code =~ /^(\w+)\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)\s*(?:\{|;)/mg) {
+        my ($name, $list, $line) = ($1, $2, substr($code, 0, $-[0]) =~ tr/\n//);
+        1 while $list =~ s/\([^()]*\)//g;
+        my $n = 1 + ($list =~ tr/,//);
+        push @many, sprintf '%s:%d: %s has %d', $file, $line + 1, $name, $n
+            if $n > 6 && !$silenced{$line};
+    }
+}
+report('no more than three blocks inside each other', @deep);
+report('no function with more than 6 parameters', @many);
+
+# Device code: a body ends at the first column too.
+my @long_device;
+for my $file (grep { /^kernels/ } @files) {
+    my @lines = split /\n/, $text{$file};
+    my ($start, $limit);
+    for my $i (0 .. $#lines) {
+        if (!defined $start && $lines[$i] =~ /^[^\s#\/].*\(|^\s+.*\) \{$/ && $lines[$i] =~ /\{$/) {
+            ($start, $limit) = ($i, 60);
+            my $head = join ' ', @lines[ ($i > 6 ? $i - 6 : 0) .. $i ];
+            $limit = 120 if $head =~ /__global__|HM_ENTRY|extern "C"/;
+        }
+        if (defined $start && $lines[$i] =~ /^\}/) {
+            my $size = $i - $start + 1;
+            push @long_device, sprintf '%s:%d: %d lines', $file, $start + 1, $size
+                if $size > $limit;
+            undef $start;
+        }
+    }
+}
+report('no device function over its budget', @long_device);
 report('no file over its budget', @long_file);
 
 # --- clang-format's answer is the style ----------------------------------------
@@ -144,5 +234,41 @@ my @formatted = grep { !m{^tests/gpu} } @files;
 my $output = `clang-format --dry-run --ferror-limit=1 @formatted 2>&1`;
 my @unformatted = $output =~ /^(\S+:\d+:\d+): warning: code should be clang-formatted/mg;
 report('clang-format agrees', @unformatted);
+
+# --- scripts and presets -----------------------------------------------------------
+my @scripts;
+find(
+    {
+        no_chdir => 1,
+        wanted   => sub {
+            $File::Find::prune = 1 if m{^\./(build|\.git|\.carry)$};
+            push @scripts, $File::Find::name
+                if -f && (/\.(sh|t|pl|cmake)$/ || m{/(CMakeLists\.txt|tap-run|\.ci/run)$});
+        }
+    },
+    '.'
+);
+ok(@scripts > 10, 'there are scripts');
+my @no_spdx = grep { -e && slurp($_) !~ /\A(#![^\n]*\n)?# SPDX-License-Identifier: Apache-2\.0\n/ } @scripts;
+report('SPDX line in scripts', @no_spdx);
+my @broken = grep { -e && /\.sh$|tap-run$/ && system_fails('sh', '-n', $_) } @scripts;
+report('scripts parse', @broken);
+
+sub system_fails {
+    my @command = @_;
+    open my $pipe, '-|', @command or return 1;
+    my @said = <$pipe>;
+    return !close $pipe;
+}
+
+my $presets = decode_json(slurp('CMakePresets.json'));
+my %names;
+for my $kind (qw(configure build test)) {
+    $names{$kind} = join ' ', sort map { $_->{name} }
+        grep { !$_->{hidden} } @{ $presets->{ $kind . 'Presets' } };
+}
+is($names{configure}, 'analyze asan clang coverage dev fuzz release tsan', 'the presets of the house');
+is($names{build}, $names{configure}, 'each builds');
+is($names{test}, $names{configure}, 'each tests');
 
 done_testing();
