@@ -11,12 +11,14 @@
 
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/un.h>
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,8 +74,7 @@ peer_turn(struct bare_peer *peer, int fd)
 	       peer_reply(peer, fd);
 }
 
-/* Until whoever started us goes away: it holds the other end of nothing else,
- * so it ends us by a signal. */
+/* Until whoever started us ends us, or has ended. */
 static int
 peer_serve(struct bare_peer *peer, int epoll_fd)
 {
@@ -146,6 +147,7 @@ hm_bench_peer(const struct hm_ctl *ctl)
 	if (peer == NULL)
 		return hm_ctl_fail(ctl, "out of memory");
 	peer->file_fd = -1;
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (!peer_number(ctl->operands[1], sizeof peer->reply,
 		&peer->reply_bytes) ||
 	    !peer_number(ctl->operands[2], HM_MAX_IMAGE_BYTES, &file_bytes) ||

@@ -2,9 +2,8 @@
 /*
  * ctl_bench_host.c - the daemon that a bench starts, asks, pins and ends.
  *
- * It is our child and in our process group, with everything it makes in one
- * folder of ours. Settings of the caller's environment do not reach it, but
- * for where NVRTC is.
+ * It is our child, with everything it makes in one folder of ours. Settings of
+ * the caller's environment do not reach it, but for where NVRTC is.
  */
 #include "client/ctl_bench.h"
 
@@ -115,11 +114,14 @@ host_prepare(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attributes,
 	    posix_spawn_file_actions_addclosefrom_np(actions, GIVEN_FD + 1) !=
 		0)
 		return HM_E_SYSTEM;
-	/* In our group: what a terminal sends us reaches it, too. */
+	/* In a group of its own: what a terminal sends us must not end it in
+	 * the middle of a call of ours, which would look for it again. */
 	if (posix_spawnattr_setsigmask(attributes, &none) != 0 ||
 	    posix_spawnattr_setsigdefault(attributes, &all) != 0 ||
+	    posix_spawnattr_setpgroup(attributes, 0) != 0 ||
 	    posix_spawnattr_setflags(attributes,
-		POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF) != 0)
+		POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+		    POSIX_SPAWN_SETPGROUP) != 0)
 		return HM_E_SYSTEM;
 	return HM_OK;
 }

@@ -102,7 +102,9 @@ daemon_add_value(struct hm_ctl_table *table, const json_t *value)
 			    n != 0 ? " " : "", word);
 	}
 	if (json_is_string(value)) {
-		hm_ctl_table_add(table, "%s", json_string_value(value));
+		hm_ctl_table_add(table, "%s",
+		    json_string_length(value) != 0 ? json_string_value(value)
+						   : "-");
 	} else if (json_is_array(value)) {
 		hm_ctl_table_add(table, "%s", line);
 	} else {

@@ -14,6 +14,7 @@
 
 #include "client/deadline.h"
 #include "client/kernel.h"
+#include "client/label.h"
 #include "proto/fd.h"
 
 /* Room for a body's fixed fields; a request or an option each takes less than
@@ -345,6 +346,25 @@ fetch_make_result(struct fetch_run *run, struct fetch_call *call,
 	return HM_OK;
 }
 
+/* What the compiler says of a source, under the name that its caller gave. */
+static int
+fetch_label(const char *name, struct hm_kernel_reply *reply)
+{
+	char message[sizeof reply->message];
+	char *log;
+
+	hm_label_line(reply->message, name, message, sizeof message);
+	memcpy(reply->message, message, sizeof message);
+	if (reply->log == NULL)
+		return HM_OK;
+	log = hm_label_lines(reply->log, name);
+	if (log == NULL)
+		return HM_E_NOMEM;
+	free(reply->log);
+	reply->log = log;
+	return HM_OK;
+}
+
 static int
 fetch_on_kernel(struct fetch_run *run, struct fetch_call *call,
     const struct hm_frame *frame)
@@ -362,7 +382,10 @@ fetch_on_kernel(struct fetch_run *run, struct fetch_call *call,
 		goto out;
 	}
 	result.index = call->map[reply.index];
-	error = fetch_make_result(run, call, frame, &reply, &result);
+	if (run->fetch->compile != NULL)
+		error = fetch_label(run->fetch->compile->name, &reply);
+	if (error == HM_OK)
+		error = fetch_make_result(run, call, frame, &reply, &result);
 	if (error == HM_OK && --call->n_left == 0)
 		fetch_land(run, call);
 out:

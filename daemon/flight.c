@@ -374,8 +374,8 @@ flight_may_start(struct hm_flights *flights, struct hm_flight *flight)
 		outcome.status = HM_REPLY_UNSUPPORTED;
 	} else if (!hm_pool_knows(core->pool, &recipe->target)) {
 		hm_errbuf_set(&text,
-		    "%s is not a target of the compiler here (which builds "
-		    "for sm_ %s)",
+		    "%s is not a target of the compiler here (which knows "
+		    "sm_%s)",
 		    recipe->arch, hm_pool_targets(core->pool));
 		outcome.error = HM_E_UNSUPPORTED;
 		outcome.status = HM_REPLY_UNSUPPORTED;

@@ -174,6 +174,7 @@ hm_log(enum hm_log_group group, enum hm_log_level level, const char *format,
 	if (!hm_log_enabled(group, level))
 		return;
 	va_start(arguments, format);
+	/* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): it is, above */
 	(void)vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
 	used = log_prefix(line, level);

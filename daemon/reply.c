@@ -78,10 +78,11 @@ reply_keep(struct hm_packed *packed, const struct hm_frame *frame,
  * front: protobuf's fields may stand in any order, and 0 is left out.
  */
 static void
-reply_send_indexed(struct hm_session *session, struct hm_frame *frame,
+reply_send_indexed(struct hm_session *session, const struct hm_frame *frame,
     uint32_t index, struct hm_entry *entry)
 {
 	uint8_t body[REPLY_BODY_BYTES + REPLY_INDEX_BYTES];
+	struct hm_frame whole = *frame;
 	size_t n = 0;
 
 	if (index != 0) {
@@ -90,10 +91,10 @@ reply_send_indexed(struct hm_session *session, struct hm_frame *frame,
 			body[n++] = (uint8_t)(index | 0x80);
 		body[n++] = (uint8_t)index;
 		memcpy(body + n, frame->body, frame->n_body);
-		frame->body = body;
-		frame->n_body += n;
+		whole.body = body;
+		whole.n_body += n;
 	}
-	reply_send_image(session, frame, entry);
+	reply_send_image(session, &whole, entry);
 }
 
 void

@@ -254,9 +254,10 @@ hm_codec_pack_get(const struct hm_get *get, uint8_t *buffer, size_t size,
 {
 	uint8_t bytes[CODEC_REQUEST_BYTES];
 	struct hm_wire_buffer nested = {.bytes = bytes, .size = sizeof bytes};
-	struct hm_wire_buffer body = {.bytes = buffer, .size = size};
+	struct hm_wire_buffer body = {.size = size};
 	int error;
 
+	body.bytes = buffer;
 	if (get->n_requests == 0 || get->n_requests > HM_MAX_GET_REQUESTS)
 		return HM_E_INVALID;
 	error = hm_wire_put_numbers(&get_message, get, &body);

@@ -2,9 +2,9 @@
 /*
  * frame.c - one packet, one frame, at most one descriptor.
  *
- * Nothing here allocates or raises SIGPIPE; only hm_frame_recv_wait blocks. Whatever descriptors a
- * packet brings are either handed to the caller (exactly one, in a good frame)
- * or closed before hm_frame_recv returns.
+ * Nothing here allocates or raises SIGPIPE, and only hm_frame_recv_wait blocks.
+ * Whatever descriptors a packet brings are either handed to the caller (exactly
+ * one, in a good frame) or closed before the receive returns.
  */
 #include "proto/frame.h"
 

@@ -136,7 +136,7 @@ typedef int (*hm_wire_other_fn)(size_t wire_offset, const uint8_t *bytes,
 
 /* wire_direct.c: fill a zeroed plain struct straight from a body. Rows stand in
  * the order of their fields' numbers; a message has fewer than 64 fields. After
- * a failure it may own texts already. Returns HM_OK, HM_E_PROTOCOL or HM_E_NOMEM. */
+ * a failure it may own texts already. HM_OK, HM_E_PROTOCOL or HM_E_NOMEM. */
 int hm_wire_scan(const struct hm_wire_message *message, const uint8_t *body,
     size_t n_body, hm_wire_other_fn on_other, void *plain);
 

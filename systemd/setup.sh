@@ -16,7 +16,7 @@ BUILD_PACKAGES='gcc libc6-dev cmake ninja-build pkg-config
   libevent-dev liblmdb-dev libprotobuf-c-dev protobuf-c-compiler
   libsodium-dev libxxhash-dev libjansson-dev libinih-dev'
 TEST_PACKAGES='g++ libcmocka-dev perl clang-format util-linux procps python3'
-CHECK_PACKAGES='clang clang-tidy libclang-rt-14-dev gcovr'
+CHECK_PACKAGES='clang clang-tidy libclang-rt-14-dev llvm gcovr'
 
 usage() {
 	cat <<END

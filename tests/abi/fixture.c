@@ -58,15 +58,23 @@ fixture_print(FILE *to, const uint8_t *bytes, size_t n_bytes)
 		(void)fprintf(to, "%02x", bytes[i]);
 }
 
+/* Little-endian. */
+static void
+fixture_print_word(FILE *to, uint32_t word)
+{
+	for (unsigned i = 0; i < sizeof(word); i++)
+		(void)fprintf(to, "%02x", word >> 8 * i & 0xff);
+}
+
 void
 fixture_write(FILE *to, const char *name, const struct hm_frame *frame)
 {
-	const uint32_t head[4] = {htole32(HM_FRAME_MAGIC),
-	    htole32(HM_FRAME_VERSION | frame->type << 16 | frame->flags << 24),
-	    htole32(frame->request_id), htole32((uint32_t)frame->n_body)};
-
 	(void)fprintf(to, "%s ", name);
-	fixture_print(to, (const uint8_t *)head, sizeof(head));
+	fixture_print_word(to, HM_FRAME_MAGIC);
+	fixture_print_word(to,
+	    HM_FRAME_VERSION | frame->type << 16 | frame->flags << 24);
+	fixture_print_word(to, frame->request_id);
+	fixture_print_word(to, (uint32_t)frame->n_body);
 	fixture_print(to, frame->body, frame->n_body);
 	fixture_print(to, frame->raw, frame->n_raw);
 	(void)fputc('\n', to);

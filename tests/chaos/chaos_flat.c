@@ -21,7 +21,7 @@
 #define N_SAMPLES 10u
 #define N_LARGE   24u /* kernels with images that go by descriptor */
 
-#ifndef __SANITIZE_ADDRESS__
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 /* DESIGN.md section 9: anonymous memory beside the hot bytes. */
 #define MAX_BYTES (24u << 20)
 /* What an allocator may keep between the first sample and the last. */
@@ -156,7 +156,8 @@ test_chaos__many_requests__flat_memory_and_descriptors(void **state)
 	    n_requests, (unsigned long long)first_bytes / 1024,
 	    (unsigned long long)bytes / 1024, n_files,
 	    count_files(&watcher, n_files));
-#ifndef __SANITIZE_ADDRESS__ /* which keeps what is freed for a while */
+#if !defined(__SANITIZE_ADDRESS__) &&                                          \
+    !defined(__SANITIZE_THREAD__) /* which keeps what is freed for a while */
 	assert_true(bytes < first_bytes + SLACK_BYTES);
 	assert_true(bytes < MAX_BYTES);
 #endif

@@ -9,25 +9,33 @@ root=$(cd "$here/../.." && pwd)
 
 usage() {
 	cat <<END
-usage: sh tests/fuzz/run.sh [--seconds N] [--build DIR] [--keep] [DECODER...]
+usage: sh tests/fuzz/run.sh [--seconds N] [--seed N] [--build DIR] [--keep]
+                            [DECODER...]
 
 Fuzz all decoders, or those named (codec, config, elf, frame, model, report,
 spec). Exits 1 when one breaks, and leaves the input as BUILD/fuzz/DECODER/crash-*.
   --seconds N  for each decoder (default 20)
+  --seed N     the same inputs every time, as far as the time reaches; what was
+               found before is not used (default: others every time)
   --build DIR  build folder (default: build/fuzz of the source tree)
   --keep       then add to the committed corpus what reaches new code
 END
 }
 
 seconds=20
+seed=0
 build=$root/build/fuzz
 keep=0
 decoders=
 while [ $# -gt 0 ]; do
 	case $1 in
-	--seconds | --build)
+	--seconds | --seed | --build)
 		[ $# -ge 2 ] || { echo "fuzz/run.sh: $1 needs a value, see --help" >&2; exit 2; }
-		if [ "$1" = --seconds ]; then seconds=$2; else build=$2; fi
+		case $1 in
+		--seconds) seconds=$2 ;;
+		--seed) seed=$2 ;;
+		--build) build=$2 ;;
+		esac
 		shift
 		;;
 	--keep) keep=1 ;;
@@ -60,11 +68,12 @@ for decoder in $decoders; do
 	program=$build/tests/fuzz/fuzz_$decoder
 	[ -x "$program" ] || { echo "fuzz/run.sh: no decoder '$decoder', see --help" >&2; exit 2; }
 	work=$build/fuzz/$decoder
+	[ "$seed" = 0 ] || rm -rf "$work"
 	mkdir -p "$work/found"
 	dictionary=
 	[ ! -e "$here/$decoder.dict" ] || dictionary=-dict=$here/$decoder.dict
 	if "$program" -max_total_time="$seconds" -max_len=4096 -timeout=10 -rss_limit_mb=2048 \
-		-artifact_prefix="$work/" -print_final_stats=1 $dictionary \
+		-seed="$seed" -artifact_prefix="$work/" -print_final_stats=1 $dictionary \
 		"$work/found" "$here/corpus/$decoder" >"$work/log" 2>&1; then
 		runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$work/log")
 		cover=$(grep -o 'cov: [0-9]*' "$work/log" | tail -n 1)

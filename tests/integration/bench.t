@@ -7,7 +7,7 @@ use strict;
 use warnings;
 use File::Temp qw(tempdir);
 use JSON::PP qw(decode_json);
-use POSIX qw(:sys_wait_h);
+use POSIX ();
 use Test::More;
 use Time::HiRes qw(time sleep);
 
@@ -46,13 +46,16 @@ sub finish {
     return $? & 127 ? 'signal ' . ($? & 127) : $? >> 8;
 }
 
-# Processes whose command line names our folder: a daemon of a bench.
+# Processes that a bench has started: a daemon names our folder on its command
+# line, a bare peer has it in its environment.
 sub daemons {
     my @found;
-    for my $path (glob '/proc/[0-9]*/cmdline') {
-        my $line = slurp($path);
+    for my $path (glob '/proc/[0-9]*') {
+        my $line = slurp("$path/cmdline");
         push @found, $path =~ m{(\d+)}
-            if $line =~ /hummingd/ && index($line, "$work/tmp/") >= 0;
+            if $line =~ /hummingd/ && index($line, "$work/tmp/") >= 0
+            || $line =~ /\0bench\0peer\0/
+            && index(slurp("$path/environ"), "TMPDIR=$work/tmp") >= 0;
     }
     return @found;
 }

@@ -16,7 +16,7 @@
 
 #include "tests/integration/wire.h"
 
-#ifndef __SANITIZE_ADDRESS__
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 /* DESIGN.md section 9: anonymous memory beside the hot bytes. */
 #define MAX_RSS_BYTES (24u << 20)
 /* What an allocator may keep between two measurements. */
@@ -126,7 +126,8 @@ test_flat__thousands_of_requests__cost_nothing(void **state)
 	    (unsigned long long)rss_before / 1024,
 	    (unsigned long long)rss_after / 1024,
 	    (unsigned long long)n_rounds * 20);
-#ifndef __SANITIZE_ADDRESS__ /* which keeps what is freed for a while */
+#if !defined(__SANITIZE_ADDRESS__) &&                                          \
+    !defined(__SANITIZE_THREAD__) /* which keeps what is freed for a while */
 	assert_true(rss_after < rss_before + SLACK_BYTES);
 	assert_true(rss_after < MAX_RSS_BYTES);
 #endif

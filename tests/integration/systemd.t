@@ -23,6 +23,7 @@ my $units = abs_path(dirname(__FILE__) . '/../../systemd');
 my $work  = tempdir('hm-sd-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my $wait  = 60;
 my %running;
+my $manager; # the socket that daemons notify
 
 delete @ENV{ grep { /^(HUMMING|XDG|LISTEN|WATCHDOG)_/ } keys %ENV };
 delete @ENV{qw(NOTIFY_SOCKET JOURNAL_STREAM INVOCATION_ID)};
@@ -110,10 +111,13 @@ like($service, qr/^RuntimeDirectoryPreserve=yes$/m, 'the socket outlives the ser
 
 # --- a daemon, and us as its manager ---------------------------------------------
 
-# Start hummingd with sockets on descriptor 3 and up; gives its pid. options:
-# environment => {}, sockets => [], arguments => [], log => path, program => path
+# Start hummingd with sockets on descriptor 3 and up; gives its pid. How:
+# environment => {}, sockets => [], arguments => [], log => path, program => path,
+# before => sub called before exec
 sub start {
     my (%how) = @_;
+    # What a daemon of before has said is not this one's.
+    1 while defined $manager && defined message($manager, 0);
     my $pid = fork;
     BAIL_OUT("fork: $!") unless defined $pid;
     if ($pid) {
@@ -215,7 +219,7 @@ my $log    = "$folder/log";
 my @places = ('--socket', $socket, '--store', "$folder/store");
 
 # --- sd_notify, watchdog, reload ----------------------------------------------------
-my $manager = new_socket("$folder/notify", SOCK_DGRAM);
+$manager = new_socket("$folder/notify", SOCK_DGRAM);
 my $conf    = spew("$folder/conf", "workers = 1\n[limits]\nuid_connections = 500\n");
 my $pid     = start(
     log         => $log,
