@@ -36,14 +36,6 @@ enum { device_arch = __CUDA_ARCH__ }; /* 800, 900, ...; the letters a and f do n
 enum { device_arch = 0 }; /* host: the tests that run index maths on a CPU */
 #endif
 
-/* How many lanes of a warp say that it has read a stage. All of them for tests/gpu under racecheck,
- * which follows threads and not warps. */
-#ifdef HM_EVERY_LANE
-enum { arriving_lanes = 32 };
-#else
-enum { arriving_lanes = 1 };
-#endif
-
 /* One truth, two witnesses: the numbers the sources implement against those config.h claims. */
 static_assert(HM_KERNEL_ABI == 1, "these sources implement parameter block 1");
 static_assert(HM_PACK_LAYOUT == 1, "these sources read pack layout 1");

@@ -329,8 +329,6 @@ entry_compile(struct entry *entry)
 	snprintf(architecture, sizeof architecture, "--gpu-architecture=%s",
 	    kernel->target);
 	option_list[0] = architecture;
-	if (getenv("HM_EVERY_LANE") != NULL) /* run.sh sanitize */
-		option_list[n_options++] = "-DHM_EVERY_LANE";
 	result = nvrtc.compile(program, n_options, option_list);
 	program_read_log(program, kernel, result != 0);
 	if (result == 0)

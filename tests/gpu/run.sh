@@ -102,12 +102,9 @@ for part in $parts; do
 		only=--kernel-regex=kns=hm_
 		compute-sanitizer $only true >/dev/null 2>&1 || only=
 		for tool in memcheck racecheck synccheck; do
-			# README.md, "compute-sanitizer", says why.
-			[ $tool = racecheck ] && export HM_EVERY_LANE=1
 			run $tool compute-sanitizer --tool $tool $only \
 				--error-exitcode 9 \
 				"$build/gemm_check" --seconds "$seconds" sanitize
-			unset HM_EVERY_LANE
 			grep SUMMARY "$out/$tool.txt" | sed "s/^=* /run.sh: $tool: /"
 		done
 		;;
