@@ -89,12 +89,14 @@ struct hm_cache_stats {
 
 /**
  * The first half of opening: create the directory (0700) when missing, take
- * its lock. Costs the same for every size of store. Nothing else is called
- * before hm_cache_load, but hm_cache_close.
+ * its lock. Costs the same for every size of store (but for one that lacks our
+ * mark: that is checked here). Nothing else is called before hm_cache_load, but
+ * hm_cache_close.
  *
  * Returns HM_OK; HM_E_INVALID when the directory is not ours (other owner,
- * writable by group or others, not a directory, holds foreign files, network
- * file system); HM_E_BUSY when another daemon has it; HM_E_NOMEM; HM_E_SYSTEM.
+ * writable by group or others, not a directory, holds foreign files or another
+ * program's data.mdb, network file system); HM_E_BUSY when another daemon has
+ * it; HM_E_NOMEM; HM_E_SYSTEM.
  * errbuf gets one line that names the path and the reason.
  */
 int hm_cache_prepare(const struct hm_cache_options *options,
@@ -104,7 +106,7 @@ int hm_cache_prepare(const struct hm_cache_options *options,
  * The second half: create the store when missing, check it page by page, open
  * it, start the writer thread.
  *
- * A store that cannot be used (wrong version, not LMDB, shorter than its own
+ * A store that cannot be used (wrong version, damaged, shorter than its own
  * pages) is moved aside with its files kept and a new one starts; the notice
  * in struct hm_cache_stats then says where the old one is.
  *

@@ -25,6 +25,7 @@
 
 #include "proto/fd.h"
 
+#define DIR_MARK         "store of hummingd\n"
 #define DIR_ASIDE_PREFIX HM_STORE_DATA_FILE ".aside-"
 #define DIR_MAX_ASIDE    10000u
 #define DIR_MODE_OTHERS  (S_IWGRP | S_IWOTH)
@@ -202,13 +203,27 @@ dir_check_files(const char *path, int fd, struct hm_errbuf *errbuf)
 	return error;
 }
 
-static int
-dir_lock(const char *path, int fd, int *lock_fd_out, struct hm_errbuf *errbuf)
+static bool
+dir_has_mark(int lock_fd)
 {
+	char text[sizeof(DIR_MARK)] = "";
+
+	return pread(lock_fd, text, sizeof(text) - 1, 0) ==
+		   (ssize_t)sizeof(text) - 1 &&
+	       strcmp(text, DIR_MARK) == 0;
+}
+
+static int
+dir_lock(const char *path, struct hm_store_dir *dir, struct hm_errbuf *errbuf)
+{
+	const int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
+	bool made_lock;
 	int lock_fd;
 
-	lock_fd = openat(fd, HM_STORE_LOCK_FILE,
-	    O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	lock_fd = openat(dir->fd, HM_STORE_LOCK_FILE, flags | O_EXCL, 0600);
+	made_lock = lock_fd != -1;
+	if (!made_lock && errno == EEXIST)
+		lock_fd = openat(dir->fd, HM_STORE_LOCK_FILE, flags, 0600);
 	if (lock_fd == -1) {
 		hm_errbuf_set(errbuf, "store %s: cannot create its lock: %s",
 		    path, strerror(errno));
@@ -221,7 +236,9 @@ dir_lock(const char *path, int fd, int *lock_fd_out, struct hm_errbuf *errbuf)
 		hm_fd_close(&lock_fd);
 		return errno == EWOULDBLOCK ? HM_E_BUSY : HM_E_SYSTEM;
 	}
-	*lock_fd_out = lock_fd;
+	dir->lock_fd = lock_fd;
+	dir->made_lock = made_lock;
+	dir->is_marked = dir_has_mark(lock_fd);
 	return HM_OK;
 }
 
@@ -247,7 +264,7 @@ hm_store_dir_open(const char *path, struct hm_store_dir *dir_out,
 	if (error == HM_OK)
 		error = dir_check_files(path, dir.fd, errbuf);
 	if (error == HM_OK)
-		error = dir_lock(path, dir.fd, &dir.lock_fd, errbuf);
+		error = dir_lock(path, &dir, errbuf);
 out:
 	if (error == HM_OK)
 		*dir_out = dir;
@@ -263,6 +280,25 @@ hm_store_dir_close(struct hm_store_dir *dir)
 	hm_fd_close(&dir->fd);
 	free(dir->path);
 	dir->path = NULL;
+}
+
+int
+hm_store_dir_mark(struct hm_store_dir *dir)
+{
+	if (hm_fd_write_all(dir->lock_fd, DIR_MARK, sizeof(DIR_MARK) - 1) !=
+		HM_OK ||
+	    fsync(dir->lock_fd) == -1 || fsync(dir->fd) == -1)
+		return HM_E_SYSTEM;
+	dir->is_marked = true;
+	return HM_OK;
+}
+
+void
+hm_store_dir_retreat(struct hm_store_dir *dir)
+{
+	if (dir->made_lock)
+		(void)unlinkat(dir->fd, HM_STORE_LOCK_FILE, 0);
+	hm_store_dir_close(dir);
 }
 
 int

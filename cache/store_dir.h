@@ -5,10 +5,15 @@
  * A store is believed because nobody else could have written it. So the folder
  * must belong to this very uid, be writable by nobody else, lie on a local
  * file system and hold nothing but a store; and it is locked while in use.
+ *
+ * The lock's file is also the folder's mark: its text says that we made what
+ * lies beside it, so that whatever a power cut left of that may be moved. A
+ * data file in a folder without the mark may be another program's.
  */
 #ifndef HM_CACHE_STORE_DIR_H
 #define HM_CACHE_STORE_DIR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "proto/error.h"
@@ -21,6 +26,8 @@ struct hm_store_dir {
 	char *path; /* absolute, without links; owned */
 	int fd;     /* the folder; owned */
 	int lock_fd;
+	bool is_marked; /* the mark was there, or has been made */
+	bool made_lock; /* its file was not there before */
 };
 
 /**
@@ -35,6 +42,14 @@ struct hm_store_dir {
 int hm_store_dir_open(const char *path, struct hm_store_dir *dir_out,
     struct hm_errbuf *errbuf);
 void hm_store_dir_close(struct hm_store_dir *dir);
+
+/* Make the mark, durably: before the first byte of data. HM_OK or
+ * HM_E_SYSTEM, errno kept. */
+int hm_store_dir_mark(struct hm_store_dir *dir);
+
+/* Close, and leave nothing behind in a folder that turned out not to be ours:
+ * no lock that was not there before. */
+void hm_store_dir_retreat(struct hm_store_dir *dir);
 
 /**
  * Rename the data file to the first free "data.mdb.aside-<n>".

@@ -14,9 +14,13 @@
  * publish counts and to replace the environment; so a reader never waits for
  * a disk. The environment itself is changed by the writer alone.
  *
- * Never WRITEMAP: a full disk is then an error of pwrite, not a SIGBUS.
+ * Never WRITEMAP: a full disk is then an error of pwrite, not a SIGBUS. What
+ * LMDB does write through a map, the table of readers, has its blocks first.
  */
 #include "cache/store_lmdb.h"
+
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,6 +31,7 @@
 
 #include "cache/entry.h"
 #include "cache/store_check.h"
+#include "cache/store_foreign.h"
 #include "cache/store_lmdb_impl.h"
 #include "cache/value.h"
 #include "proto/fd.h"
@@ -35,6 +40,10 @@
 #define STORE_SCHEMA_VERSION 1u
 #define STORE_SLACK_BYTES    (4u << 20)
 #define STORE_MAX_TICK       (UINT64_MAX >> 2)
+/* More than LMDB wants for its 126 readers. */
+#define STORE_TABLE_BYTES 16384
+/* A disk with less than this is full, whatever an error says. */
+#define STORE_FULL_BYTES (64u << 10)
 
 static const struct hm_store_check_rule store_rules[N_DBS] = {
     [DB_ENTRIES] = {"entries", HM_DIGEST_BYTES, HM_DIGEST_BYTES,
@@ -82,10 +91,22 @@ hm_store_error(int rc)
 	return HM_E_SYSTEM;
 }
 
+static bool
+store_is_disk_full(const struct hm_store *store)
+{
+	struct statvfs disk;
+
+	return fstatvfs(store->dir.fd, &disk) == 0 &&
+	       (uint64_t)disk.f_bavail * disk.f_frsize < STORE_FULL_BYTES;
+}
+
 int
 hm_store_fail(const struct hm_store *store, int rc, const char *what,
     struct hm_errbuf *errbuf)
 {
+	/* LMDB makes a write that was cut short an I/O error. */
+	if (rc == EIO && store_is_disk_full(store))
+		rc = ENOSPC;
 	if (rc != MDB_SUCCESS)
 		hm_errbuf_set(errbuf, "store %s: %s: %s", store->dir.path, what,
 		    mdb_strerror(rc));
@@ -98,6 +119,35 @@ hm_store_damaged(const struct hm_store *store, const char *what,
 {
 	hm_errbuf_set(errbuf, "store %s: damaged: %s", store->dir.path, what);
 	return HM_E_CORRUPT;
+}
+
+/* ---- the size of the file ---- */
+
+bool
+hm_store_is_cut(const struct hm_store *store)
+{
+	uint64_t least = atomic_load(&store->n_file_bytes);
+	struct stat status;
+
+	return fstat(store->data_fd, &status) == 0 &&
+	       (uint64_t)status.st_size < least;
+}
+
+void
+hm_store_note_size(struct hm_store *store)
+{
+	struct stat status;
+
+	if (fstat(store->data_fd, &status) == 0)
+		atomic_store(&store->n_file_bytes, (uint64_t)status.st_size);
+}
+
+/* The reader's transaction, renewed; the lock is held. */
+static bool
+store_renew(struct hm_store *store)
+{
+	return store->env != NULL && !hm_store_is_cut(store) &&
+	       mdb_txn_renew(store->reader) == MDB_SUCCESS;
 }
 
 /* ---- keys and ticks ---- */
@@ -121,9 +171,10 @@ hm_store_tick_of_key(const MDB_val *key)
 
 /* ---- opening ---- */
 
-/* Look at the file before LMDB does. A missing one is new. */
+/* Look at the file before LMDB does. A missing one is new. Without the path
+ * in errbuf, unless it cannot be opened at all. */
 static int
-store_check_data(struct hm_store *store, struct hm_store_check *check_out,
+store_read_data(struct hm_store *store, struct hm_store_check *check_out,
     struct hm_errbuf *errbuf)
 {
 	int error, fd;
@@ -135,14 +186,87 @@ store_check_data(struct hm_store *store, struct hm_store_check *check_out,
 		check_out->is_new = true;
 		return HM_OK;
 	}
-	if (fd == -1)
-		return hm_store_fail(store, errno, "cannot open its data",
-		    errbuf);
+	if (fd == -1) {
+		hm_errbuf_set(errbuf, "cannot open its data: %s",
+		    strerror(errno));
+		return HM_E_SYSTEM;
+	}
 	error = hm_store_check_file(fd, store_rules, N_DBS, check_out, errbuf);
-	if (error != HM_OK)
-		hm_errbuf_prefix(errbuf, "store %s", store->dir.path);
 	hm_fd_close(&fd);
 	return error;
+}
+
+static int
+store_check_data(struct hm_store *store, struct hm_store_check *check_out,
+    struct hm_errbuf *errbuf)
+{
+	int error = store_read_data(store, check_out, errbuf);
+
+	if (error != HM_OK)
+		hm_errbuf_prefix(errbuf, "store %s", store->dir.path);
+	return error;
+}
+
+/* A database of another program is neither ours to use nor to move. */
+static int
+store_refuse_foreign(struct hm_store *store, struct hm_errbuf *errbuf)
+{
+	const char *names[N_DBS];
+	bool is_foreign;
+	int fd;
+
+	for (size_t i = 0; i < N_DBS; i++)
+		names[i] = store_rules[i].name;
+
+	fd = openat(store->dir.fd, HM_STORE_DATA_FILE,
+	    O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd == -1)
+		return HM_OK; /* not there; or hm_store_load says why */
+	is_foreign = hm_store_is_foreign(fd, names, N_DBS);
+	hm_fd_close(&fd);
+	if (!is_foreign)
+		return HM_OK;
+	hm_errbuf_set(errbuf,
+	    "store %s: " HM_STORE_DATA_FILE
+	    " is a database of another program; name a folder of its own",
+	    store->dir.path);
+	return HM_E_INVALID;
+}
+
+/* In a folder without our mark: is the file one of ours all the same? It must
+ * be sound, and hold what the first transaction of a store writes. */
+static int
+store_check_unmarked(struct hm_store *store, struct hm_errbuf *errbuf)
+{
+	struct hm_store_check check = {.is_new = false};
+	struct hm_errbuf why = {""};
+	int error = store_read_data(store, &check, &why);
+
+	if (error == HM_OK && !check.is_new && check.n_entries[DB_META] == 0) {
+		hm_errbuf_set(&why, "an empty database");
+		error = HM_E_VERSION;
+	}
+	if (error == HM_OK)
+		return HM_OK;
+	hm_errbuf_set(errbuf, "store %s: %s", store->dir.path, why.text);
+	if (error != HM_E_CORRUPT && error != HM_E_VERSION)
+		return error;
+	hm_errbuf_set(errbuf,
+	    "store %s: not ours: hummingd did not make the " HM_STORE_DATA_FILE
+	    " in it (%s); name another folder",
+	    store->dir.path, why.text);
+	return HM_E_INVALID;
+}
+
+/* What another program put there is neither ours to use nor to move. */
+static int
+store_claim(struct hm_store *store, struct hm_errbuf *errbuf)
+{
+	int error = store_refuse_foreign(store, errbuf);
+
+	if (error != HM_OK || store->dir.is_marked)
+		return error;
+	return store_check_unmarked(store, errbuf);
 }
 
 /*
@@ -163,6 +287,29 @@ store_map_bytes(const struct hm_store *store,
 	return (size_t)(map_bytes - map_bytes % store->page_bytes);
 }
 
+/*
+ * LMDB's table of readers, made anew: those in it were a dead daemon's, and
+ * under our lock nobody else has any. LMDB would make the file with a hole and
+ * then write to its mapping, which a full disk answers with SIGBUS; it takes
+ * one that is large enough as it is.
+ */
+static int
+store_table_create(const struct hm_store *store)
+{
+	int fd, rc;
+
+	(void)unlinkat(store->dir.fd, HM_STORE_TABLE_FILE, 0);
+	fd = openat(store->dir.fd, HM_STORE_TABLE_FILE,
+	    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd == -1)
+		return errno;
+	rc = posix_fallocate(fd, 0, STORE_TABLE_BYTES);
+	hm_fd_close(&fd);
+	if (rc != 0) /* a later LMDB must not find half of it */
+		(void)unlinkat(store->dir.fd, HM_STORE_TABLE_FILE, 0);
+	return rc;
+}
+
 static int
 store_env_create(struct hm_store *store, const struct hm_store_check *check,
     struct hm_errbuf *errbuf)
@@ -170,9 +317,11 @@ store_env_create(struct hm_store *store, const struct hm_store_check *check,
 	int dead = 0, fd = -1;
 	int rc;
 
-	/* The readers of a dead daemon; under our lock nobody else has any. */
-	(void)unlinkat(store->dir.fd, HM_STORE_TABLE_FILE, 0);
-
+	if (!store->dir.is_marked && hm_store_dir_mark(&store->dir) != HM_OK)
+		return hm_store_fail(store, errno, "cannot open", errbuf);
+	rc = store_table_create(store);
+	if (rc != 0)
+		return hm_store_fail(store, rc, "cannot open", errbuf);
 	rc = mdb_env_create(&store->env);
 	if (rc != MDB_SUCCESS) {
 		store->env = NULL;
@@ -191,6 +340,7 @@ store_env_create(struct hm_store *store, const struct hm_store_check *check,
 		rc = mdb_env_get_fd(store->env, &fd);
 	if (rc == MDB_SUCCESS && fcntl(fd, F_SETFD, FD_CLOEXEC) == -1)
 		rc = errno;
+	store->data_fd = fd;
 	return hm_store_fail(store, rc, "cannot open", errbuf);
 }
 
@@ -304,6 +454,7 @@ store_dbs_open(struct hm_store *store, const struct hm_store_check *check,
 		rc = store_reader_open(store);
 	if (rc != MDB_SUCCESS)
 		return hm_store_fail(store, rc, "cannot create", errbuf);
+	hm_store_note_size(store);
 
 	/* Counted from the trees just read, so that they cannot drift. */
 	store->totals.bytes = check->footprint[DB_ENTRIES];
@@ -409,6 +560,13 @@ hm_store_prepare(const char *directory, uint64_t cap_bytes,
 		return error;
 	}
 	(void)pthread_mutex_init(&store->env_lock, NULL);
+	error = store_claim(store, errbuf);
+	if (error != HM_OK) {
+		hm_store_dir_retreat(&store->dir);
+		(void)pthread_mutex_destroy(&store->env_lock);
+		free(store);
+		return error;
+	}
 	*store_out = store;
 	return HM_OK;
 }
@@ -482,7 +640,7 @@ hm_store_find(struct hm_store *store, const struct hm_digest *key,
 	int error = HM_E_UNAVAILABLE;
 
 	(void)pthread_mutex_lock(&store->env_lock);
-	if (store->env != NULL && mdb_txn_renew(store->reader) == 0) {
+	if (store_renew(store)) {
 		error = hm_store_error(mdb_get(store->reader,
 		    store->dbi[DB_ENTRIES], &name, &value));
 		if (error == HM_OK)
@@ -502,7 +660,7 @@ hm_store_has(struct hm_store *store, const struct hm_digest *key)
 	bool has = false;
 
 	(void)pthread_mutex_lock(&store->env_lock);
-	if (store->env != NULL && mdb_txn_renew(store->reader) == 0) {
+	if (store_renew(store)) {
 		has = mdb_get(store->reader, store->dbi[DB_ENTRIES], &name,
 			  &value) == MDB_SUCCESS;
 		mdb_txn_reset(store->reader);
@@ -535,10 +693,10 @@ hm_store_each_record(struct hm_store *store, hm_cache_record_fn each, void *arg)
 	int rc = MDB_NOTFOUND;
 
 	(void)pthread_mutex_lock(&store->env_lock);
-	if (store->env != NULL)
-		rc = mdb_txn_renew(store->reader);
-	if (rc != MDB_SUCCESS)
+	if (!store_renew(store)) {
+		rc = store->env == NULL ? MDB_NOTFOUND : EIO;
 		goto out;
+	}
 	rc = mdb_cursor_open(store->reader, store->dbi[DB_ENTRIES], &cursor);
 	if (rc == MDB_SUCCESS)
 		rc = mdb_cursor_get(cursor, &name, &value, MDB_FIRST);

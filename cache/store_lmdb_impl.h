@@ -7,6 +7,7 @@
 #define HM_CACHE_STORE_LMDB_IMPL_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include <lmdb.h>
 
@@ -31,6 +32,8 @@ struct hm_store {
 	const void *map;          /* page 0 of env; LMDB does not tell it */
 	pthread_mutex_t env_lock; /* env, reader, totals, notice */
 	MDB_env *env;             /* NULL: lost, see hm_store_restart */
+	int data_fd;              /* LMDB's own, as long as env is there */
+	atomic_uint_fast64_t n_file_bytes; /* at least; see is_cut */
 	MDB_dbi dbi[N_DBS];
 	MDB_txn *reader; /* reset between calls: holds no snapshot then */
 	struct store_totals totals;
@@ -52,6 +55,17 @@ int hm_store_fail(const struct hm_store *store, int rc, const char *what,
 /* HM_E_CORRUPT, with a reason. */
 int hm_store_damaged(const struct hm_store *store, const char *what,
     struct hm_errbuf *errbuf);
+
+/*
+ * Whether the file is shorter than it was: somebody has cut it under our feet,
+ * and what lies beyond its end is mapped but would be answered with SIGBUS.
+ * Asked before every transaction (0.3 us); a cut in the middle of one, or a
+ * sector that the disk cannot read, still ends the process.
+ */
+bool hm_store_is_cut(const struct hm_store *store);
+
+/* The file has grown; what is_cut goes by. After a commit. */
+void hm_store_note_size(struct hm_store *store);
 
 /* Borrows key: LMDB does not promise const, so give it a copy. */
 MDB_val hm_store_key(struct hm_digest *key);

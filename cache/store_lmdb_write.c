@@ -10,15 +10,20 @@
  */
 #include "cache/store_lmdb.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cache/entry.h"
 #include "cache/store_check.h"
 #include "cache/store_lmdb_impl.h"
 #include "cache/value.h"
+#include "proto/fd.h"
 
-#define STORE_SLICE     256u /* evictions in one transaction */
-#define STORE_MAX_BATCH (8u << 20)
+#define STORE_SLICE       256u /* evictions in one transaction */
+#define STORE_MAX_BATCH   (8u << 20)
+#define STORE_PROBE_BYTES 65536
 
 /* Big-endian, so that memcmp orders ticks. */
 static MDB_val
@@ -36,6 +41,9 @@ hm_store_begin(struct hm_store *store, struct hm_errbuf *errbuf)
 {
 	int error, rc;
 
+	if (store->env != NULL && hm_store_is_cut(store))
+		return hm_store_damaged(store, "its file was cut short",
+		    errbuf);
 	rc = MDB_PANIC;
 	if (store->env != NULL)
 		rc = mdb_txn_begin(store->env, NULL, 0, &store->txn);
@@ -55,6 +63,40 @@ hm_store_begin(struct hm_store *store, struct hm_errbuf *errbuf)
 	return HM_OK;
 }
 
+/*
+ * LMDB calls every write that was cut short an I/O error. Such a write has used
+ * up what there was, so that one more at the end of the file gets the reason
+ * (ENOSPC, EDQUOT, EFBIG, a real EIO). What it did write is taken back.
+ */
+static int
+store_explain_eio(const struct hm_store *store)
+{
+	static const uint8_t zeros[STORE_PROBE_BYTES];
+	ssize_t n = 0;
+	int rc = EIO;
+	off_t end;
+	int fd;
+
+	fd = openat(store->dir.fd, HM_STORE_DATA_FILE,
+	    O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd == -1)
+		return rc;
+	end = lseek(fd, 0, SEEK_END);
+	for (off_t at = end; end != -1 && at < end + STORE_PROBE_BYTES;
+	     at += n) {
+		n = pwrite(fd, zeros, (size_t)(end + STORE_PROBE_BYTES - at),
+		    at);
+		if (n <= 0) {
+			rc = n == 0 ? EIO : errno;
+			break;
+		}
+	}
+	if (end != -1 && ftruncate(fd, end) == -1)
+		rc = EIO;
+	hm_fd_close(&fd);
+	return rc;
+}
+
 int
 hm_store_commit(struct hm_store *store, struct hm_errbuf *errbuf)
 {
@@ -63,8 +105,11 @@ hm_store_commit(struct hm_store *store, struct hm_errbuf *errbuf)
 
 	store->txn = NULL;
 	rc = mdb_txn_commit(txn);
+	if (rc == EIO)
+		rc = store_explain_eio(store);
 	if (rc != MDB_SUCCESS)
 		return hm_store_fail(store, rc, "cannot write", errbuf);
+	hm_store_note_size(store);
 	(void)pthread_mutex_lock(&store->env_lock);
 	store->totals = store->pending;
 	(void)pthread_mutex_unlock(&store->env_lock);

@@ -410,7 +410,8 @@ test_cache__flood_is_stored_or_counted(void **state)
 	hm_cache_flush(cache);
 	for (uint64_t i = 0; i < n; i++)
 		n_found += fixture_get(cache, i, MIB) == HM_CACHE_STORE;
-	assert_true(n_found >= 32);
+	/* What a queue of 32 MiB holds, records included. */
+	assert_true(n_found >= 31);
 	assert_int_equal(n_found + stats_of(cache).write_failures, n);
 	hm_cache_close(cache);
 	fixture_remove(folder);
@@ -431,9 +432,10 @@ test_cache__full_disk_degrades_and_recovers(void **state)
 	hm_cache_flush(cache);
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
 	full = before;
-	full.rlim_cur = 300000;
+	/* Nothing behind the two meta pages: however the writer batches, each
+	 * batch fails. The limit holds for memory files as well: small ones. */
+	full.rlim_cur = 8192;
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &full), 0);
-	/* The limit holds for memory files as well: small ones only. */
 	for (uint64_t i = 2; i < 22; i++)
 		fixture_put(cache, i, 30000);
 	hm_cache_flush(cache);
@@ -455,6 +457,7 @@ test_cache__full_disk_degrades_and_recovers(void **state)
 	assert_int_equal(fixture_get(cache, 30, 30000), HM_CACHE_STORE);
 
 	/* Making space must work when nothing else does. */
+	full.rlim_cur = 300000;
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &full), 0);
 	assert_int_equal(hm_cache_evict(cache, NULL, &n), HM_OK);
 	assert_true(n >= 2);

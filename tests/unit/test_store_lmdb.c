@@ -7,10 +7,14 @@
  * independently of what the store says of itself.
  */
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 
 #include <dirent.h>
+#include <sched.h>
 #include <signal.h>
+
+#include <lmdb.h>
 
 #include "cache_fixture.h"
 
@@ -594,6 +598,7 @@ test_store__full_disk_is_an_error_and_passes(void **state)
 		assert_int_equal(step_put(store, i, 200000), HM_OK);
 		assert_int_equal(hm_store_commit(store, &errbuf), HM_E_SYSTEM);
 		assert_non_null(strstr(errbuf.text, "cannot write"));
+		assert_non_null(strstr(errbuf.text, "File too large"));
 		assert_int_equal(find(store, 1, 200000), HM_OK);
 		assert_int_equal(find(store, i, 200000), HM_E_UNAVAILABLE);
 	}
@@ -605,6 +610,75 @@ test_store__full_disk_is_an_error_and_passes(void **state)
 	assert_counts(store, folder);
 	hm_store_close(store);
 	fixture_remove(folder);
+}
+
+/* LMDB says "Input/output error" for a write that was cut short. */
+static void
+test_store__full_file_system_is_named(void **state)
+{
+	char *folder = fixture_folder();
+	struct hm_errbuf errbuf = {""};
+	struct hm_store *store;
+	uint64_t n = 0;
+	int error;
+
+	(void)state;
+	/* In a mount namespace of ours, so that nobody has to clean up. */
+	if (geteuid() != 0 || unshare(CLONE_NEWNS) != 0 ||
+	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+	    mount("none", folder, "tmpfs", 0, "size=1m,mode=700") != 0) {
+		fixture_remove(folder);
+		skip();
+	}
+	store = open_store(folder, CAP);
+	do {
+		begin(store);
+		assert_int_equal(step_put(store, ++n, 100000), HM_OK);
+		error = hm_store_commit(store, &errbuf);
+	} while (error == HM_OK && n < 20);
+	assert_int_equal(error, HM_E_SYSTEM);
+	assert_non_null(strstr(errbuf.text, "No space left"));
+	assert_true(n > 3);
+	for (uint64_t i = 1; i < n; i++)
+		assert_int_equal(find(store, i, 100000), HM_OK);
+	assert_int_equal(
+	    mount("none", folder, "tmpfs", MS_REMOUNT, "size=8m,mode=700"), 0);
+	put(store, n, 100000);
+	assert_int_equal(find(store, n, 100000), HM_OK);
+	hm_store_close(store);
+	assert_int_equal(umount(folder), 0);
+	fixture_remove(folder);
+}
+
+/* Cut under our feet: what is mapped beyond its end would be SIGBUS. */
+static void
+test_store__file_cut_while_open_is_set_aside(void **state)
+{
+	static const off_t cuts[] = {0, 4096, 100000};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
+		char *folder = fixture_folder();
+		struct hm_store *store = open_store(folder, CAP);
+		struct hm_errbuf errbuf = {""};
+		char path[320];
+
+		put(store, 1, 200000);
+		fixture_path(folder, HM_STORE_DATA_FILE, path);
+		assert_int_equal(truncate(path, cuts[i]), 0);
+		assert_int_equal(find(store, 1, 200000), HM_E_UNAVAILABLE);
+		assert_false(has(store, 1));
+		assert_int_equal(hm_store_begin(store, &errbuf), HM_E_CORRUPT);
+		assert_non_null(strstr(errbuf.text, "cut short"));
+		assert_int_equal(
+		    hm_store_restart(store, HM_STORE_SET_ASIDE, &errbuf),
+		    HM_OK);
+		assert_true(fixture_exists(folder, "data.mdb.aside-1"));
+		put(store, 2, 200000);
+		assert_int_equal(find(store, 2, 200000), HM_OK);
+		hm_store_close(store);
+		fixture_remove(folder);
+	}
 }
 
 static void
@@ -633,6 +707,17 @@ test_store__erase_gives_the_disk_back(void **state)
 }
 
 /* ---- damaged and foreign files ---- */
+
+/* A folder that has our mark, and bytes of whatever kind for data. */
+static char *
+marked_folder(const void *bytes, size_t n_bytes)
+{
+	char *folder = fixture_folder();
+
+	hm_store_close(open_store(folder, CAP));
+	fixture_write(folder, HM_STORE_DATA_FILE, bytes, n_bytes);
+	return folder;
+}
 
 /* A store of three entries, closed. */
 static char *
@@ -697,11 +782,10 @@ test_store__truncated_file_is_set_aside(void **state)
 static void
 test_store__random_file_is_set_aside(void **state)
 {
-	char *folder = fixture_folder();
 	uint8_t *bytes = fixture_image(99, 1 << 20);
+	char *folder = marked_folder(bytes, 1 << 20);
 
 	(void)state;
-	fixture_write(folder, HM_STORE_DATA_FILE, bytes, 1 << 20);
 	assert_set_aside(folder, "no LMDB file");
 	free(bytes);
 	fixture_remove(folder);
@@ -710,11 +794,10 @@ test_store__random_file_is_set_aside(void **state)
 static void
 test_store__file_of_zeros_is_set_aside(void **state)
 {
-	char *folder = fixture_folder();
 	uint8_t *bytes = calloc(1, 65536);
+	char *folder = marked_folder(bytes, 65536);
 
 	(void)state;
-	fixture_write(folder, HM_STORE_DATA_FILE, bytes, 65536);
 	assert_set_aside(folder, "no LMDB file");
 	free(bytes);
 	fixture_remove(folder);
@@ -791,13 +874,12 @@ test_store__foreign_database_is_set_aside(void **state)
 static void
 test_store__aside_files_are_never_replaced(void **state)
 {
-	char *folder = fixture_folder();
+	char *folder = marked_folder("first", 5);
 	size_t n;
 	uint8_t *kept;
 	struct hm_store *store;
 
 	(void)state;
-	fixture_write(folder, HM_STORE_DATA_FILE, "first", 5);
 	hm_store_close(open_store(folder, CAP));
 	fixture_write(folder, HM_STORE_DATA_FILE, "second", 6);
 	store = open_store(folder, CAP);
@@ -1064,6 +1146,120 @@ test_folder__second_opener_is_refused(void **state)
 	fixture_remove(folder);
 }
 
+/* Databases of other programs, n names in each; 0: its data has no name. */
+static void
+make_foreign(const char *folder, unsigned n_names)
+{
+	MDB_val key = {.mv_size = 4}, value = {.mv_size = 5};
+	char bytes[5] = "data", name[32];
+	MDB_env *env = NULL;
+	MDB_txn *txn = NULL;
+	MDB_dbi dbi;
+
+	key.mv_data = value.mv_data = bytes;
+	assert_int_equal(mdb_env_create(&env), 0);
+	assert_int_equal(mdb_env_set_maxdbs(env, 300), 0);
+	assert_int_equal(mdb_env_open(env, folder, 0, 0600), 0);
+	assert_int_equal(mdb_txn_begin(env, NULL, 0, &txn), 0);
+	for (unsigned i = 0; i < n_names; i++) {
+		(void)snprintf(name, sizeof(name), "users-%u", i);
+		assert_int_equal(mdb_dbi_open(txn, name, MDB_CREATE, &dbi), 0);
+		assert_int_equal(mdb_put(txn, dbi, &key, &value, 0), 0);
+	}
+	if (n_names == 0) {
+		assert_int_equal(mdb_dbi_open(txn, NULL, 0, &dbi), 0);
+		assert_int_equal(mdb_put(txn, dbi, &key, &value, 0), 0);
+	}
+	assert_int_equal(mdb_txn_commit(txn), 0);
+	mdb_env_close(env);
+}
+
+static void
+test_folder__database_of_another_program_is_refused_untouched(void **state)
+{
+	static const unsigned n_names[] = {1, 4, 200, 0};
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		char *folder = fixture_folder();
+		struct stat before, after;
+		char path[320];
+		char text[512];
+
+		make_foreign(folder, n_names[i]);
+		fixture_path(folder, "data.mdb", path);
+		assert_int_equal(stat(path, &before), 0);
+		assert_int_equal(refusal(folder, text), HM_E_INVALID);
+		assert_non_null(strstr(text, "another program"));
+		assert_int_equal(stat(path, &after), 0);
+		assert_int_equal(before.st_ino, after.st_ino);
+		assert_int_equal(before.st_mtim.tv_nsec, after.st_mtim.tv_nsec);
+		fixture_remove(folder);
+	}
+}
+
+/* Whatever is called data.mdb in a folder that never was a store of ours. */
+static void
+test_folder__foreign_data_file_is_refused_untouched(void **state)
+{
+	static const char text[] = "chapter one\n";
+	uint8_t *noise = fixture_image(7, 65536);
+	char *other = fixture_folder();
+	struct {
+		const void *bytes;
+		size_t n_bytes;
+	} foreign[] = {{text, sizeof(text) - 1}, {noise, 65536}, {NULL, 0}};
+	uint8_t *empty;
+
+	(void)state;
+	make_foreign(other, 0); /* then without its data: no name at all */
+	empty = fixture_read(other, HM_STORE_DATA_FILE, &foreign[2].n_bytes);
+	memcpy(empty + 4096, empty, 4096); /* both headers: the empty one */
+	empty[4096] = 1;
+	foreign[2].bytes = empty;
+	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
+		char *folder = fixture_folder();
+		char reason[512];
+		uint8_t *after;
+		size_t n;
+
+		fixture_write(folder, HM_STORE_DATA_FILE, foreign[i].bytes,
+		    foreign[i].n_bytes);
+		assert_int_equal(refusal(folder, reason), HM_E_INVALID);
+		assert_non_null(strstr(reason, "not ours"));
+		after = fixture_read(folder, HM_STORE_DATA_FILE, &n);
+		assert_int_equal(n, foreign[i].n_bytes);
+		assert_memory_equal(after, foreign[i].bytes, n);
+		assert_false(fixture_exists(folder, HM_STORE_LOCK_FILE));
+		assert_false(fixture_exists(folder, "data.mdb.aside-1"));
+		free(after);
+		fixture_remove(folder);
+	}
+	free(noise);
+	free(empty);
+	fixture_remove(other);
+}
+
+/* A store that was copied here without its lock is one all the same. */
+static void
+test_folder__data_of_ours_without_the_mark_is_taken(void **state)
+{
+	char *folder = closed_store();
+	char path[320];
+	struct hm_store *store;
+
+	(void)state;
+	fixture_path(folder, HM_STORE_LOCK_FILE, path);
+	assert_int_equal(unlink(path), 0);
+	store = open_store(folder, CAP);
+	assert_int_equal(find(store, 1, 20000), HM_OK);
+	hm_store_close(store);
+	/* Now it has the mark: damage is ours to move. */
+	fixture_write(folder, HM_STORE_DATA_FILE, "damage", 6);
+	assert_set_aside(folder, "damaged");
+	fixture_remove(folder);
+}
+
 static void
 test_folder__foreign_file_is_refused_untouched(void **state)
 {
@@ -1254,6 +1450,8 @@ main(void)
 	    cmocka_unit_test(test_store__random_operations_keep_the_counts),
 	    cmocka_unit_test(test_store__full_map_is_busy_and_room_can_be_made),
 	    cmocka_unit_test(test_store__full_disk_is_an_error_and_passes),
+	    cmocka_unit_test(test_store__full_file_system_is_named),
+	    cmocka_unit_test(test_store__file_cut_while_open_is_set_aside),
 	    cmocka_unit_test(test_store__erase_gives_the_disk_back),
 	    cmocka_unit_test(test_store__truncated_file_is_set_aside),
 	    cmocka_unit_test(test_store__random_file_is_set_aside),
@@ -1268,6 +1466,12 @@ main(void)
 	    cmocka_unit_test(test_check__damaged_header_is_found_by_name),
 	    cmocka_unit_test(test_folder__missing_ones_are_created_private),
 	    cmocka_unit_test(test_folder__second_opener_is_refused),
+	    cmocka_unit_test(
+		test_folder__database_of_another_program_is_refused_untouched),
+	    cmocka_unit_test(
+		test_folder__foreign_data_file_is_refused_untouched),
+	    cmocka_unit_test(
+		test_folder__data_of_ours_without_the_mark_is_taken),
 	    cmocka_unit_test(test_folder__foreign_file_is_refused_untouched),
 	    cmocka_unit_test(test_folder__lost_and_found_is_no_stranger),
 	    cmocka_unit_test(test_folder__writable_by_others_is_refused),
