@@ -16,6 +16,8 @@
 #include "daemon/clock.h"
 #include "proto/codec.h"
 
+#define CALL_MAX_LEAD_MS 50u
+
 static struct hm_ask *
 call_ask_of(struct hm_waiter *waiter)
 {
@@ -140,6 +142,23 @@ call_on_progress(struct hm_waiter *waiter, uint32_t position)
 }
 
 static void
+call_explain_timeout(const struct hm_ask *ask, struct hm_errbuf *text_out)
+{
+	const struct hm_call *call = ask->call;
+	uint32_t place = hm_flights_place(call->core->flights, &ask->waiter);
+
+	if (place == 0)
+		hm_errbuf_set(text_out,
+		    "no kernel within %u ms; its build goes on",
+		    call->deadline_ms);
+	else
+		hm_errbuf_set(text_out,
+		    "no kernel within %u ms: the compilers are busy, it waits "
+		    "at place %u",
+		    call->deadline_ms, place);
+}
+
+static void
 call_on_deadline(evutil_socket_t fd, short what, void *arg)
 {
 	struct hm_call *call = arg;
@@ -149,8 +168,6 @@ call_on_deadline(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	hm_errbuf_set(&text, "no kernel within %u ms; its build goes on",
-	    call->deadline_ms);
 	/* The call is freed with its last open ask. */
 	for (uint32_t i = 0; n_open > 0; i++) {
 		struct hm_ask *ask = &call->asks[i];
@@ -158,6 +175,7 @@ call_on_deadline(evutil_socket_t fd, short what, void *arg)
 		if (!ask->is_open)
 			continue;
 		n_open--;
+		call_explain_timeout(ask, &text);
 		hm_flights_leave(call->core->flights, &ask->waiter,
 		    HM_LEAVE_TIMED_OUT);
 		hm_ask_describe(ask, &to);
@@ -170,8 +188,14 @@ call_on_deadline(evutil_socket_t fd, short what, void *arg)
 void
 hm_call_arm(struct hm_call *call, uint32_t deadline_ms)
 {
-	struct timeval wait = {(time_t)(deadline_ms / 1000),
-	    (suseconds_t)(deadline_ms % 1000 * 1000)};
+	/* A little early, so that the reason is there before the client's own
+	 * clock, which began to run earlier, says that there is none. */
+	uint32_t lead_ms = deadline_ms / 20 < CALL_MAX_LEAD_MS
+			       ? deadline_ms / 20
+			       : CALL_MAX_LEAD_MS;
+	uint32_t wait_ms = deadline_ms - lead_ms;
+	struct timeval wait = {(time_t)(wait_ms / 1000),
+	    (suseconds_t)(wait_ms % 1000 * 1000)};
 
 	call->deadline_ms = deadline_ms;
 	if (deadline_ms == 0)

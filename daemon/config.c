@@ -9,8 +9,11 @@
  */
 #include "daemon/config.h"
 
+#include <sys/stat.h>
+
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +22,9 @@
 #include <ini.h>
 
 #include "daemon/log.h"
+#include "proto/fd.h"
+
+#define CONFIG_MAX_BYTES (1u << 20)
 
 enum config_kind { CONFIG_TEXT, CONFIG_COUNT, CONFIG_BYTES, CONFIG_CHOICE };
 
@@ -72,6 +78,7 @@ static const struct config_key config_keys[] = {
     BYTES("limits.send_bytes", send_bytes, 64 * KIB, 1 * GIB),
     COUNT("limits.stall_ms", stall_ms, 100, 3600000),
     COUNT("limits.build_ms", build_ms, 100, 3600000),
+    COUNT("limits.source_ms", source_ms, 100, 3600000),
     COUNT("limits.fd_reserve", fd_reserve, 8, 65536),
     COUNT("limits.idle_ms", idle_ms, 10, 1000000000),
     COUNT("limits.drain_ms", drain_ms, 0, 3600000),
@@ -99,6 +106,8 @@ hm_config_init(struct hm_settings *settings)
 	settings->send_bytes = 16 * MIB;
 	settings->stall_ms = 30000;
 	settings->build_ms = 30000;
+	/* Less than the 30 s of a client, which is to hear the reason. */
+	settings->source_ms = 15000;
 	settings->fd_reserve = 64;
 	settings->idle_ms = UINT64_C(30) * 60 * 1000;
 	settings->drain_ms = 10000;
@@ -225,19 +234,35 @@ struct config_reader {
 	struct hm_settings *settings;
 	FILE *file; /* owned by hm_config_load */
 	int line;
-	int error_line; /* of the first bad key, 0 = none */
+	int error_line; /* of the first bad key or line, 0 = none */
 	struct hm_errbuf why;
 };
+
+/* The first thing that is wrong; nothing is read any more. */
+static void
+config_stop(struct config_reader *reader, const char *why)
+{
+	if (reader->error_line != 0)
+		return;
+	reader->error_line = reader->line;
+	hm_errbuf_set(&reader->why, "%s", why);
+}
 
 static char *
 config_read_line(char *text, int size, void *stream)
 {
 	struct config_reader *reader = stream;
-	char *line = fgets(text, size, reader->file);
+	size_t length;
 
-	if (line != NULL)
-		reader->line++;
-	return line;
+	if (reader->error_line != 0 || fgets(text, size, reader->file) == NULL)
+		return NULL;
+	reader->line++;
+	length = strlen(text);
+	if (length == 0)
+		config_stop(reader, "a zero byte");
+	else if (length + 1 == (size_t)size && text[length - 1] != '\n')
+		config_stop(reader, "a line of more than 4000 characters");
+	return reader->error_line != 0 ? NULL : text;
 }
 
 static int
@@ -259,27 +284,65 @@ config_on_pair(void *arg, const char *section, const char *name,
 	return 0;
 }
 
+/* Only what can be a configuration: a device may have no end, and to open a
+ * pipe may take for ever. */
+static int
+config_open(const char *path, FILE **file_out, struct hm_errbuf *errbuf)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat status;
+	FILE *file = NULL;
+	int error = HM_E_SYSTEM;
+
+	if (fd == -1 || fstat(fd, &status) == -1)
+		goto out;
+	error = HM_E_INVALID;
+	if (!S_ISREG(status.st_mode)) {
+		hm_errbuf_set(errbuf, "%s: is no regular file", path);
+		goto out;
+	}
+	if (status.st_size > CONFIG_MAX_BYTES) {
+		hm_errbuf_set(errbuf, "%s: is larger than 1 MiB", path);
+		goto out;
+	}
+	file = fdopen(fd, "r"); /* takes fd */
+	error = file == NULL ? HM_E_SYSTEM : HM_OK;
+out:
+	if (error == HM_OK) {
+		*file_out = file;
+		return HM_OK;
+	}
+	if (error == HM_E_SYSTEM)
+		hm_errbuf_set(errbuf, "%s: %s", path, strerror(errno));
+	hm_fd_close(&fd);
+	return error;
+}
+
 int
 hm_config_load(struct hm_settings *settings, const char *path,
     struct hm_errbuf *errbuf)
 {
 	struct config_reader reader = {.settings = settings};
-	int line;
+	int error, line;
 
-	reader.file = fopen(path, "re");
-	if (reader.file == NULL) {
-		hm_errbuf_set(errbuf, "%s: %s", path, strerror(errno));
-		return HM_E_SYSTEM;
-	}
+	error = config_open(path, &reader.file, errbuf);
+	if (error != HM_OK)
+		return error;
 	ini_allow_multiline = false;
 	ini_max_line = HM_CONFIG_PATH_BYTES;
 	line = ini_parse_stream(config_read_line, &reader, config_on_pair,
 	    &reader);
+	if (ferror(reader.file)) {
+		hm_errbuf_set(errbuf, "%s: %s", path, strerror(errno));
+		(void)fclose(reader.file);
+		return HM_E_SYSTEM;
+	}
 	(void)fclose(reader.file);
-	if (line == 0)
+	if (line == 0 && reader.error_line == 0)
 		return HM_OK;
-	if (line == reader.error_line)
-		hm_errbuf_set(errbuf, "%s:%d: %s", path, line, reader.why.text);
+	if (line == 0 || line == reader.error_line)
+		hm_errbuf_set(errbuf, "%s:%d: %s", path, reader.error_line,
+		    reader.why.text);
 	else
 		hm_errbuf_set(errbuf,
 		    "%s:%d: neither [section] nor key = value", path, line);

@@ -46,6 +46,7 @@ struct hm_settings {
 	uint64_t send_bytes; /* waiting for one slow reader */
 	uint64_t stall_ms;   /* a reader that takes nothing for so long */
 	uint64_t build_ms;
+	uint64_t source_ms; /* as build_ms, for a source of a client */
 	uint64_t fd_reserve;
 	uint64_t idle_ms; /* a private daemon leaves after so long */
 	uint64_t drain_ms;
@@ -76,8 +77,8 @@ int hm_config_set(struct hm_settings *settings, const char *name,
 /**
  * Read an INI file.
  *
- * Returns HM_OK; HM_E_SYSTEM (cannot be read, errno kept); HM_E_INVALID with
- * "path:line: why" in errbuf.
+ * Returns HM_OK; HM_E_SYSTEM (cannot be read); HM_E_INVALID with
+ * "path:line: why" in errbuf, or "path: why" (no regular file, over 1 MiB).
  */
 int hm_config_load(struct hm_settings *settings, const char *path,
     struct hm_errbuf *errbuf);

@@ -7,6 +7,7 @@
  */
 #include "daemon/flight.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -277,6 +278,20 @@ hm_flights_join(struct hm_flights *flights, struct hm_recipe *recipe,
 	return HM_OK;
 }
 
+/* Who sent a source and went away shall not hold a compiler. */
+static void
+flight_cut(struct hm_flights *flights, struct hm_flight *flight)
+{
+	struct hm_log_text name;
+
+	hm_log(HM_LOG_BUILD, HM_LOG_INFO,
+	    "build given up name=\"%s\" arch=%s why=\"nobody waits for it\"",
+	    hm_log_quote(&name, hm_recipe_label(flight->recipe)),
+	    flight->recipe->arch);
+	hm_pool_cancel(flights->core->pool, flight);
+	flight_free(flights, flight);
+}
+
 void
 hm_flights_leave(struct hm_flights *flights, struct hm_waiter *waiter,
     enum hm_leave why)
@@ -287,8 +302,13 @@ hm_flights_leave(struct hm_flights *flights, struct hm_waiter *waiter,
 		return;
 	TAILQ_REMOVE(&flight->waiters, waiter, link);
 	waiter->flight = NULL;
-	if (flight->is_running || !TAILQ_EMPTY(&flight->waiters))
+	if (!TAILQ_EMPTY(&flight->waiters))
 		return;
+	if (flight->is_running) {
+		if (why == HM_LEAVE_GONE && !flight->recipe->is_own)
+			flight_cut(flights, flight);
+		return;
+	}
 	if (why == HM_LEAVE_TIMED_OUT)
 		flight_change_lane(flights, flight, HM_LANE_PREWARM);
 	else
@@ -394,25 +414,36 @@ flight_may_start(struct hm_flights *flights, struct hm_flight *flight)
 	return false;
 }
 
-/* Start a queued flight. Returns whether it makes sense to try others. */
-static bool
+/* What it makes sense to try after a flight has found no worker. */
+enum flight_next { FLIGHT_NEXT_ANY, FLIGHT_NEXT_OWN, FLIGHT_NEXT_NONE };
+
+/* Start a queued flight. */
+static enum flight_next
 flight_start(struct hm_flights *flights, struct hm_flight *flight)
 {
 	struct hm_pool *pool = flights->core->pool;
 	struct hm_pool_counts counts;
+	struct hm_errbuf text = {""};
 	int error;
 
 	if (!flight_may_start(flights, flight))
-		return true;
+		return FLIGHT_NEXT_ANY;
 	error =
 	    hm_pool_start(pool, flight->recipe, flight->needs_fresh, flight);
 	if (error == HM_E_BUSY) {
 		hm_pool_get_counts(pool, &counts);
-		return counts.n_idle > 0;
+		if (counts.n_idle > 0)
+			return FLIGHT_NEXT_ANY;
+		/* For our own kernels the pool may have one more. */
+		return flight->recipe->is_own ? FLIGHT_NEXT_NONE
+					      : FLIGHT_NEXT_OWN;
 	}
 	if (error != HM_OK) {
-		flight_fail(flights, flight, error, "", NULL);
-		return true;
+		if (error == HM_E_SYSTEM)
+			hm_errbuf_set(&text, "cannot hand it to a compiler: %s",
+			    strerror(errno));
+		flight_fail(flights, flight, error, text.text, NULL);
+		return FLIGHT_NEXT_ANY;
 	}
 	TAILQ_REMOVE(&flights->lanes[flight->lane], flight, queue_link);
 	flights->n_queued--;
@@ -420,13 +451,14 @@ flight_start(struct hm_flights *flights, struct hm_flight *flight)
 	flight->n_tries++;
 	TAILQ_INSERT_TAIL(&flights->running, flight, queue_link);
 	flights->n_running++;
-	return true;
+	return FLIGHT_NEXT_ANY;
 }
 
 static void
 flights_on_schedule(evutil_socket_t fd, short what, void *arg)
 {
 	struct hm_flights *flights = arg;
+	enum flight_next allowed = FLIGHT_NEXT_ANY;
 	struct hm_flight *flight;
 	struct hm_flight *next;
 
@@ -438,7 +470,11 @@ flights_on_schedule(evutil_socket_t fd, short what, void *arg)
 		for (flight = TAILQ_FIRST(&flights->lanes[lane]);
 		     flight != NULL; flight = next) {
 			next = TAILQ_NEXT(flight, queue_link);
-			if (!flight_start(flights, flight))
+			if (allowed == FLIGHT_NEXT_OWN &&
+			    !flight->recipe->is_own)
+				continue;
+			allowed = flight_start(flights, flight);
+			if (allowed == FLIGHT_NEXT_NONE)
 				return;
 		}
 	}
@@ -563,6 +599,22 @@ flight_succeed(struct hm_flights *flights, struct hm_flight *flight,
 	hm_entry_unref(outcome.entry);
 }
 
+/*
+ * Whether a build whose worker died or lied is worth another one. A source that
+ * takes too long takes as long again, and one that nobody waits for is not
+ * wanted; what went wrong with a kernel of ours was the machine.
+ */
+static bool
+flight_deserves_retry(const struct hm_flights *flights,
+    const struct hm_flight *flight, const struct hm_pool_result *from)
+{
+	if (flight->n_tries >= FLIGHT_MAX_TRIES || flights->core->is_draining)
+		return false;
+	if (flight->recipe->is_own)
+		return true;
+	return from->end != HM_POOL_TIMED_OUT && !TAILQ_EMPTY(&flight->waiters);
+}
+
 /* A worker died or lied. Once more on a fresh one, then give up. */
 static void
 flight_retry(struct hm_flights *flights, struct hm_flight *flight,
@@ -574,7 +626,7 @@ flight_retry(struct hm_flights *flights, struct hm_flight *flight,
 	struct hm_log_text name;
 	struct hm_log_text why;
 
-	if (flight->n_tries < FLIGHT_MAX_TRIES && !flights->core->is_draining) {
+	if (flight_deserves_retry(flights, flight, from)) {
 		hm_log(HM_LOG_BUILD, HM_LOG_WARNING,
 		    "build is tried again name=\"%s\" arch=%s why=\"%s\"",
 		    hm_log_quote(&name, hm_recipe_label(flight->recipe)),
@@ -585,7 +637,8 @@ flight_retry(struct hm_flights *flights, struct hm_flight *flight,
 		flight_enqueue(flights, flight, flight->lane, true);
 		return;
 	}
-	hm_errbuf_set(&text, "%s (tried %u times)", message, flight->n_tries);
+	hm_errbuf_set(&text, flight->n_tries > 1 ? "%s (tried %u times)" : "%s",
+	    message, flight->n_tries);
 	flight_fail(flights, flight, error, text.text, NULL);
 }
 
@@ -619,18 +672,50 @@ hm_flights_on_result(void *arg, void *ticket,
 	flight_succeed(flights, flight, result);
 }
 
+uint32_t
+hm_flights_place(const struct hm_flights *flights,
+    const struct hm_waiter *waiter)
+{
+	const struct hm_flight *flight;
+	uint32_t place = 0;
+
+	if (waiter->flight == NULL || waiter->flight->is_running)
+		return 0;
+	for (size_t lane = 0; lane < FLIGHT_N_LANES; lane++) {
+		TAILQ_FOREACH (flight, &flights->lanes[lane], queue_link) {
+			place++;
+			if (flight == waiter->flight)
+				return place;
+		}
+	}
+	return place;
+}
+
+static const struct hm_outcome flights_stopping = {.error = HM_E_UNAVAILABLE,
+    .status = HM_REPLY_BUSY,
+    .message = "the daemon is stopping"};
+
+void
+hm_flights_abandon(struct hm_flights *flights)
+{
+	struct hm_flight *flight;
+
+	hm_flights_drain(flights);
+	while ((flight = TAILQ_FIRST(&flights->running)) != NULL)
+		/* As in hm_flights_close.
+		 * NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
+		flight_land(flights, flight, &flights_stopping);
+}
+
 void
 hm_flights_drain(struct hm_flights *flights)
 {
-	const struct hm_outcome outcome = {.error = HM_E_UNAVAILABLE,
-	    .status = HM_REPLY_BUSY,
-	    .message = "the daemon is stopping"};
 	struct hm_flight *flight;
 
 	for (size_t i = 0; i < FLIGHT_N_LANES; i++) {
 		while ((flight = TAILQ_FIRST(&flights->lanes[i])) != NULL)
 			/* As in hm_flights_close.
 			 * NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
-			flight_land(flights, flight, &outcome);
+			flight_land(flights, flight, &flights_stopping);
 	}
 }

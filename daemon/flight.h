@@ -7,7 +7,8 @@
  * A waiter who leaves (deadline, cancel, disconnect) takes nothing from the
  * others. A queued build that nobody waits for any more is dropped when the
  * last one went away on purpose, and goes on behind all others when he only
- * ran out of time: he will ask again. A running build always finishes.
+ * ran out of time: he will ask again. A running build finishes, but for a
+ * client's source that the last one left on purpose: that is cut short.
  *
  * Failures are remembered for a while by class, so that n ranks do not repeat
  * them: a compile error with its log 10 minutes; crash, time and memory 60 s.
@@ -79,8 +80,17 @@ void hm_flights_on_result(void *arg, void *ticket,
     const struct hm_pool_result *result);
 void hm_flights_on_change(void *arg);
 
+/* The place in the queue of one who waits: 0 = it is being built, or there is
+ * nothing to wait for. */
+uint32_t hm_flights_place(const struct hm_flights *flights,
+    const struct hm_waiter *waiter);
+
 /* Refuse all that is queued: the daemon leaves. */
 void hm_flights_drain(struct hm_flights *flights);
+
+/* Refuse what is being built as well: it leaves now. The pool's jobs are lost;
+ * nothing but close may follow. */
+void hm_flights_abandon(struct hm_flights *flights);
 
 uint32_t hm_flights_queued(const struct hm_flights *flights);
 uint32_t hm_flights_running(const struct hm_flights *flights);

@@ -21,6 +21,8 @@
 /* Clients retry when it is full; the system caps it at somaxconn. */
 #define LISTENER_BACKLOG 4096
 
+#define LISTENER_LOCK_BYTES (sizeof(((struct hm_listener *)0)->path) + 8)
+
 void
 hm_listener_init(struct hm_listener *listener)
 {
@@ -34,6 +36,23 @@ listener_refuse(struct hm_errbuf *errbuf, const char *path)
 {
 	hm_errbuf_set(errbuf, "%s: %s", path, strerror(errno));
 	return HM_E_SYSTEM;
+}
+
+/* What is there, if anything, must be a socket. */
+static int
+listener_check_kind(const struct hm_listener *listener,
+    struct hm_errbuf *errbuf)
+{
+	struct stat status;
+
+	if (lstat(listener->path, &status) != 0)
+		return errno == ENOENT || errno == ENOTDIR
+			   ? HM_OK
+			   : listener_refuse(errbuf, listener->path);
+	if (S_ISSOCK(status.st_mode))
+		return HM_OK;
+	hm_errbuf_set(errbuf, "%s: is there and is no socket", listener->path);
+	return HM_E_INVALID;
 }
 
 int
@@ -52,35 +71,90 @@ hm_listener_adopt(struct hm_listener *listener, char *path_out, size_t size,
 	return HM_OK;
 }
 
+static void
+listener_lock_path(const struct hm_listener *listener,
+    char path_out[LISTENER_LOCK_BYTES])
+{
+	(void)snprintf(path_out, LISTENER_LOCK_BYTES, "%s.lock",
+	    listener->path);
+}
+
+/* Say who has the lock. Always HM_E_BUSY. */
+static int
+listener_name_holder(const struct hm_listener *listener, int lock_fd,
+    struct hm_errbuf *errbuf)
+{
+	char pid[32] = "";
+	ssize_t length = pread(lock_fd, pid, sizeof(pid) - 1, 0);
+
+	pid[length > 0 ? strcspn(pid, "\n") : 0] = '\0';
+	hm_errbuf_set(errbuf, "%s: another hummingd serves it%s%s",
+	    listener->path, pid[0] == '\0' ? "" : ", pid ", pid);
+	return HM_E_BUSY;
+}
+
+/*
+ * Open and lock the file once. HM_E_UNAVAILABLE: it was locked after another
+ * daemon, whose start was refused, had taken its name away.
+ */
+static int
+listener_try_lock(struct hm_listener *listener, const char *path,
+    struct hm_errbuf *errbuf)
+{
+	const int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
+	int fd = open(path, flags | O_EXCL, 0600);
+	bool is_new = fd != -1;
+	struct stat status;
+	int error = HM_OK;
+
+	if (fd == -1 && errno == EEXIST)
+		fd = open(path, flags, 0600);
+	if (fd == -1)
+		return listener_refuse(errbuf, path);
+	if (flock(fd, LOCK_EX | LOCK_NB) != 0)
+		error = errno == EWOULDBLOCK
+			    ? listener_name_holder(listener, fd, errbuf)
+			    : listener_refuse(errbuf, path);
+	else if (fstat(fd, &status) != 0)
+		error = listener_refuse(errbuf, path);
+	else if (status.st_nlink == 0)
+		error = HM_E_UNAVAILABLE;
+	if (error != HM_OK) {
+		hm_fd_close(&fd);
+		return error;
+	}
+	listener->lock_fd = fd;
+	listener->made_lock = is_new;
+	return HM_OK;
+}
+
 int
 hm_listener_lock(struct hm_listener *listener, const char *socket_path,
     struct hm_errbuf *errbuf)
 {
-	char path[sizeof(listener->path) + 8];
+	char path[LISTENER_LOCK_BYTES];
 	char pid[32] = "";
 	ssize_t length;
+	int error;
 
 	(void)snprintf(listener->path, sizeof(listener->path), "%s",
 	    socket_path);
-	(void)snprintf(path, sizeof(path), "%s.lock", listener->path);
-	listener->lock_fd =
-	    open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (listener->lock_fd == -1)
-		return listener_refuse(errbuf, path);
-	if (flock(listener->lock_fd, LOCK_EX | LOCK_NB) != 0) {
-		if (errno != EWOULDBLOCK)
-			return listener_refuse(errbuf, path);
-		length = pread(listener->lock_fd, pid, sizeof(pid) - 1, 0);
-		pid[length > 0 ? strcspn(pid, "\n") : 0] = '\0';
-		hm_errbuf_set(errbuf, "%s: another hummingd serves it%s%s",
-		    listener->path, pid[0] == '\0' ? "" : ", pid ", pid);
-		return HM_E_BUSY;
+	/* Before a lock is left beside somebody's file. */
+	error = listener_check_kind(listener, errbuf);
+	if (error != HM_OK)
+		return error;
+	listener_lock_path(listener, path);
+	do
+		error = listener_try_lock(listener, path, errbuf);
+	while (error == HM_E_UNAVAILABLE);
+	if (error != HM_OK)
+		return error;
+	/* For listener_name_holder only: a full disk is no reason. */
+	if (ftruncate(listener->lock_fd, 0) == 0) {
+		(void)snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
+		length = pwrite(listener->lock_fd, pid, strlen(pid), 0);
+		(void)length;
 	}
-	length = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
-	/* For the message above only. */
-	if (ftruncate(listener->lock_fd, 0) != 0 ||
-	    pwrite(listener->lock_fd, pid, (size_t)length, 0) != length)
-		return listener_refuse(errbuf, path);
 	return HM_OK;
 }
 
@@ -108,17 +182,10 @@ static int
 listener_remove_stale(const struct hm_listener *listener,
     struct hm_errbuf *errbuf)
 {
-	struct stat status;
+	int error = listener_check_kind(listener, errbuf);
 
-	if (lstat(listener->path, &status) != 0)
-		return errno == ENOENT
-			   ? HM_OK
-			   : listener_refuse(errbuf, listener->path);
-	if (!S_ISSOCK(status.st_mode)) {
-		hm_errbuf_set(errbuf, "%s: is there and is no socket",
-		    listener->path);
-		return HM_E_INVALID;
-	}
+	if (error != HM_OK || access(listener->path, F_OK) != 0)
+		return error;
 	if (listener_is_alive(listener)) {
 		hm_errbuf_set(errbuf,
 		    "%s: another program listens there (hummingd.socket of "
@@ -150,9 +217,15 @@ listener_bind(struct hm_listener *listener, mode_t mode,
 	result = bind(listener->fd, (const struct sockaddr *)&address,
 	    sizeof(address));
 	(void)umask(old_mask);
-	if (result != 0 || chmod(listener->path, mode) != 0 ||
+	if (result != 0) {
+		/* The name is not ours to remove. */
+		hm_fd_close(&listener->fd);
+		return listener_refuse(errbuf, listener->path);
+	}
+	if (chmod(listener->path, mode) != 0 ||
 	    listen(listener->fd, LISTENER_BACKLOG) != 0)
 		return listener_refuse(errbuf, listener->path);
+	listener->was_open = true;
 	return HM_OK;
 }
 
@@ -180,6 +253,14 @@ hm_listener_stop(struct hm_listener *listener)
 void
 hm_listener_close(struct hm_listener *listener)
 {
+	char path[LISTENER_LOCK_BYTES];
+
 	hm_listener_stop(listener);
+	/* A start that was refused leaves nothing behind. */
+	if (listener->lock_fd != -1 && listener->made_lock &&
+	    !listener->was_open) {
+		listener_lock_path(listener, path);
+		(void)unlink(path);
+	}
 	hm_fd_close(&listener->lock_fd);
 }

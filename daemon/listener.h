@@ -4,8 +4,9 @@
  *
  * `<socket>.lock` is locked before the name is touched: a socket that is there
  * although nobody holds the lock is a leftover and is removed; one whose lock
- * is held belongs to a living daemon. The lock's file is never removed, or two
- * daemons could each lock a file of that name.
+ * is held belongs to a living daemon. The lock's file stays, but for a start
+ * that is refused and has made it: whoever locks one makes sure that it still
+ * has its name, or two daemons could each lock a file of that name.
  */
 #ifndef HM_DAEMON_LISTENER_H
 #define HM_DAEMON_LISTENER_H
@@ -20,6 +21,8 @@ struct hm_listener {
 	int fd;          /* owned; -1 = closed */
 	int lock_fd;     /* owned; -1 = not ours */
 	bool is_adopted; /* the service manager's too: its name stays */
+	bool was_open;   /* it has listened */
+	bool made_lock;  /* its file was not there before */
 	char path[108];
 };
 

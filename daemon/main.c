@@ -14,6 +14,7 @@
 #include "daemon/log.h"
 #include "daemon/options.h"
 #include "daemon/server.h"
+#include "proto/fd.h"
 
 enum { EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
@@ -25,15 +26,17 @@ main_fail(int status, int error, const struct hm_errbuf *why)
 	return status;
 }
 
-/* A peer that goes away is an error code, never a signal. */
+/* A peer that goes away and a file that may not grow are error codes, never
+ * signals. */
 static void
-main_ignore_pipe(void)
+main_ignore_signals(void)
 {
 	struct sigaction ignore;
 
 	memset(&ignore, 0, sizeof(ignore));
 	ignore.sa_handler = SIG_IGN;
 	(void)sigaction(SIGPIPE, &ignore, NULL);
+	(void)sigaction(SIGXFSZ, &ignore, NULL);
 }
 
 static int
@@ -72,6 +75,9 @@ main(int argc, char **argv)
 	struct hm_errbuf why = {""};
 	int error;
 
+	/* Else the log could go into the store. */
+	if (hm_fd_reserve_stdio() != HM_OK)
+		return EXIT_FAILED;
 	error = hm_options_parse(argc, argv, &options, &why);
 	if (error != HM_OK)
 		return main_fail(error == HM_E_UNSUPPORTED ? EXIT_FAILED
@@ -96,6 +102,6 @@ main(int argc, char **argv)
 		return main_fail(EXIT_FAILED, error, &why);
 	if (options.action == HM_OPTIONS_CHECK)
 		return main_check(&settings);
-	main_ignore_pipe();
+	main_ignore_signals();
 	return main_serve(&options, &settings);
 }

@@ -6,11 +6,11 @@
  * its job count as lost, so that the message can name the signal. What makes
  * workers die before they are ready (a broken compiler, a kernel without what
  * the sandbox needs) would make them die again: starts are spaced out, and
- * after a few the pool is UNAVAILABLE and tries one worker at a time.
+ * after a few the pool is UNAVAILABLE and tries one worker at a time. Who gets
+ * which job, and for how long, is pool_jobs.c's.
  */
 #include "daemon/pool.h"
 
-#include <sys/queue.h>
 #include <sys/wait.h>
 
 #include <errno.h>
@@ -27,6 +27,7 @@
 #include "daemon/handover.h"
 #include "daemon/log.h"
 #include "daemon/paths.h"
+#include "daemon/pool_impl.h"
 #include "daemon/spawn.h"
 #include "proto/fd.h"
 #include "proto/frame.h"
@@ -37,65 +38,13 @@
 #define POOL_MAX_BACKOFF   30000u
 #define POOL_MAX_WORKERS   64u
 
-enum pool_worker_state {
-	POOL_WORKER_STARTING,
-	POOL_WORKER_IDLE,
-	POOL_WORKER_BUSY,
-	POOL_WORKER_DYING
-};
-
-struct pool_worker {
-	LIST_ENTRY(pool_worker) link;
-	struct hm_pool *pool; /* borrowed */
-	enum pool_worker_state state;
-	pid_t pid;
-	int fd;                 /* owned; -1 when DYING */
-	struct event *readable; /* owned */
-	struct event *deadline; /* owned */
-	char compiler[256];     /* what it said it is */
-	uint64_t n_jobs;
-	bool is_outdated; /* the settings changed since it was started */
-	bool is_tainted;
-	uid_t uid; /* whose sources, if tainted */
-	/* The job at hand; kept while DYING, until the worker is reaped. */
-	const struct hm_recipe *recipe; /* borrowed; NULL = no job */
-	void *ticket;
-	int result_fd; /* owned */
-	uint32_t job_id;
-	/* Why we killed it. */
-	bool is_retired; /* nothing was wrong */
-	bool is_unready; /* it died before it ever worked */
-	enum hm_pool_end end;
-	struct hm_errbuf why;
-};
-
-struct hm_pool {
-	const struct hm_settings *settings; /* borrowed */
-	struct event_base *base;            /* borrowed */
-	struct hm_pool_host host;
-	char path[HM_CONFIG_PATH_BYTES];
-	LIST_HEAD(, pool_worker) workers;
-	struct event *child; /* SIGCHLD; owned, as the next */
-	struct event *refill;
-	enum hm_pool_state state;
-	uint32_t n_wanted;
-	uint32_t n_bad_starts; /* in a row */
-	uint32_t next_job_id;
-	uint64_t n_started;
-	uint64_t n_crashed;
-	struct hm_worker_ready ready; /* of the last that was */
-	struct hm_errbuf message;
-	uint8_t received[HM_FRAME_MAX_BYTES];
-	uint8_t packed[HM_FRAME_MAX_BYTES];
-};
-
 static void pool_on_child(evutil_socket_t fd, short what, void *arg);
 static void pool_on_refill(evutil_socket_t fd, short what, void *arg);
 static void pool_worker_on_readable(evutil_socket_t fd, short what, void *arg);
 static void pool_worker_on_deadline(evutil_socket_t fd, short what, void *arg);
 
-static void
-pool_set_timer(struct event *event, uint64_t ms)
+void
+hm_pool_set_timer(struct event *event, uint64_t ms)
 {
 	struct timeval wait = {(time_t)(ms / 1000),
 	    (suseconds_t)(ms % 1000 * 1000)};
@@ -153,8 +102,8 @@ pool_worker_free(struct pool_worker *worker)
 }
 
 /* SIGKILL; the rest follows when it is reaped. */
-static void
-pool_worker_kill(struct pool_worker *worker, enum hm_pool_end end)
+void
+hm_pool_worker_kill(struct pool_worker *worker, enum hm_pool_end end)
 {
 	if (worker->state == POOL_WORKER_DYING)
 		return;
@@ -167,11 +116,13 @@ pool_worker_kill(struct pool_worker *worker, enum hm_pool_end end)
 	(void)kill(worker->pid, SIGKILL);
 }
 
-static void
-pool_worker_retire(struct pool_worker *worker)
+void
+hm_pool_worker_retire(struct pool_worker *worker)
 {
+	if (worker->state == POOL_WORKER_DYING)
+		return;
 	worker->is_retired = true;
-	pool_worker_kill(worker, HM_POOL_CRASHED);
+	hm_pool_worker_kill(worker, HM_POOL_CRASHED);
 }
 
 static int
@@ -208,7 +159,7 @@ pool_spawn(struct hm_pool *pool)
 		return HM_E_NOMEM;
 	}
 	(void)event_add(worker->readable, NULL);
-	pool_set_timer(worker->deadline, POOL_START_MS);
+	hm_pool_set_timer(worker->deadline, POOL_START_MS);
 	hm_log(HM_LOG_POOL, HM_LOG_DEBUG, "worker started pid=%ld",
 	    (long)worker->pid);
 	return HM_OK;
@@ -255,27 +206,31 @@ pool_backoff_ms(const struct hm_pool *pool)
 }
 
 /* Start what is missing, now or, after bad starts, in a while. */
-static void
-pool_refill(struct hm_pool *pool)
+void
+hm_pool_refill(struct hm_pool *pool)
 {
-	uint32_t n_wanted =
-	    pool->state == HM_POOL_UNAVAILABLE ? 1 : pool->n_wanted;
+	const bool wants_spare =
+	    pool->wants_spare && hm_pool_count_sources(pool) >= pool->n_wanted;
+	uint32_t n_wanted = pool->state == HM_POOL_UNAVAILABLE
+				? 1
+				: pool->n_wanted + wants_spare;
 	struct hm_pool_counts counts;
 	struct hm_errbuf text = {""};
 
+	pool->wants_spare = wants_spare;
 	if (event_pending(pool->refill, EV_TIMEOUT, NULL))
 		return;
 	if (pool->path[0] == '\0' && hm_paths_find_worker(pool->path,
 					 sizeof(pool->path), &text) != HM_OK) {
 		pool_set_state(pool, HM_POOL_UNAVAILABLE, text.text);
-		pool_set_timer(pool->refill, POOL_MAX_BACKOFF);
+		hm_pool_set_timer(pool->refill, POOL_MAX_BACKOFF);
 		return;
 	}
 	hm_pool_get_counts(pool, &counts);
 	for (uint32_t n = counts.n_starting + counts.n_idle + counts.n_busy;
 	     n < n_wanted; n++) {
 		if (pool_spawn(pool) != HM_OK) {
-			pool_set_timer(pool->refill, POOL_MAX_BACKOFF);
+			hm_pool_set_timer(pool->refill, POOL_MAX_BACKOFF);
 			return;
 		}
 	}
@@ -286,7 +241,7 @@ pool_on_refill(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
 	(void)what;
-	pool_refill(arg);
+	hm_pool_refill(arg);
 }
 
 /* One more worker that never got ready. */
@@ -301,7 +256,7 @@ pool_bad_start(struct hm_pool *pool, const char *why)
 	    counts.n_idle + counts.n_busy == 0)
 		pool_set_state(pool, HM_POOL_UNAVAILABLE, why);
 	if (!event_pending(pool->refill, EV_TIMEOUT, NULL))
-		pool_set_timer(pool->refill, pool_backoff_ms(pool));
+		hm_pool_set_timer(pool->refill, pool_backoff_ms(pool));
 }
 
 static void
@@ -332,7 +287,7 @@ hm_pool_open(const struct hm_settings *settings, struct event_base *base,
 		hm_pool_close(pool);
 		return HM_E_NOMEM;
 	}
-	pool_set_timer(pool->refill, 0);
+	hm_pool_set_timer(pool->refill, 0);
 	*pool_out = pool;
 	return HM_OK;
 }
@@ -348,11 +303,11 @@ hm_pool_reload(struct hm_pool *pool)
 		worker->is_outdated = true;
 		if (worker->state == POOL_WORKER_STARTING ||
 		    worker->state == POOL_WORKER_IDLE)
-			pool_worker_retire(worker);
+			hm_pool_worker_retire(worker);
 	}
 	/* Whatever was wrong may have been put right. */
 	pool->n_bad_starts = 0;
-	pool_set_timer(pool->refill, 0);
+	hm_pool_set_timer(pool->refill, 0);
 }
 
 void
@@ -363,7 +318,7 @@ hm_pool_close(struct hm_pool *pool)
 	if (pool == NULL)
 		return;
 	LIST_FOREACH (worker, &pool->workers, link)
-		pool_worker_kill(worker, HM_POOL_CRASHED);
+		hm_pool_worker_kill(worker, HM_POOL_CRASHED);
 	while ((worker = LIST_FIRST(&pool->workers)) != NULL) {
 		/* The analyzer cannot see that a freed one left the list.
 		 * NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
@@ -457,6 +412,22 @@ pool_worker_is_old(const struct pool_worker *worker,
 		   settings->worker_resident_bytes;
 }
 
+/* Whether this one is more than are wanted, now that it is idle again: the
+ * spare worker stays in its place. */
+static bool
+pool_worker_is_surplus(const struct pool_worker *worker)
+{
+	struct hm_pool *pool = worker->pool;
+	struct hm_pool_counts counts;
+
+	hm_pool_get_counts(pool, &counts);
+	if (!worker->is_tainted ||
+	    counts.n_starting + counts.n_idle + counts.n_busy <= pool->n_wanted)
+		return false;
+	pool->wants_spare = false;
+	return true;
+}
+
 static int
 pool_worker_take_result(struct pool_worker *worker,
     const struct hm_frame *frame)
@@ -482,8 +453,9 @@ pool_worker_take_result(struct pool_worker *worker,
 		pool_worker_finish(worker, &from);
 		if (from.image != NULL)
 			hm_fd_unmap(from.image, from.n_image);
-		if (pool_worker_is_old(worker, &result))
-			pool_worker_retire(worker);
+		if (pool_worker_is_old(worker, &result) ||
+		    pool_worker_is_surplus(worker))
+			hm_pool_worker_retire(worker);
 		worker->pool->host.on_change(worker->pool->host.arg);
 	}
 	hm_job_result_done(&result);
@@ -499,7 +471,7 @@ pool_retire_others(struct hm_pool *pool)
 	LIST_FOREACH (worker, &pool->workers, link) {
 		if (worker->state == POOL_WORKER_IDLE &&
 		    strcmp(worker->compiler, pool->ready.compiler) != 0)
-			pool_worker_retire(worker);
+			hm_pool_worker_retire(worker);
 	}
 }
 
@@ -519,7 +491,7 @@ pool_worker_take_ready(struct pool_worker *worker, const struct hm_frame *frame)
 	if (ready.error != HM_OK) {
 		hm_errbuf_set(&worker->why, "%s", ready.message);
 		pool->n_bad_starts += POOL_MAX_BAD_START;
-		pool_worker_kill(worker, HM_POOL_CRASHED);
+		hm_pool_worker_kill(worker, HM_POOL_CRASHED);
 		return HM_OK;
 	}
 	(void)event_del(worker->deadline);
@@ -531,7 +503,7 @@ pool_worker_take_ready(struct pool_worker *worker, const struct hm_frame *frame)
 	pool_retire_others(pool);
 	pool_set_state(pool, HM_POOL_READY, "");
 	pool->host.on_change(pool->host.arg);
-	pool_refill(pool);
+	hm_pool_refill(pool);
 	return HM_OK;
 }
 
@@ -560,7 +532,7 @@ pool_worker_on_readable(evutil_socket_t fd, short what, void *arg)
 			    hm_strerror(error));
 	}
 	if (error != HM_OK)
-		pool_worker_kill(worker, HM_POOL_CRASHED);
+		hm_pool_worker_kill(worker, HM_POOL_CRASHED);
 }
 
 static void
@@ -576,10 +548,11 @@ pool_worker_on_deadline(evutil_socket_t fd, short what, void *arg)
 		    POOL_START_MS / 1000);
 	else
 		hm_errbuf_set(&worker->why,
-		    "the compiler took longer than %llu ms "
-		    "(limits.build_ms)",
-		    (unsigned long long)worker->pool->settings->build_ms);
-	pool_worker_kill(worker, HM_POOL_TIMED_OUT);
+		    "the compiler took longer than %llu ms (limits.%s)",
+		    (unsigned long long)hm_pool_job_ms(worker->pool,
+			worker->recipe),
+		    worker->recipe->is_own ? "build_ms" : "source_ms");
+	hm_pool_worker_kill(worker, HM_POOL_TIMED_OUT);
 }
 
 /* Put the end of a worker in words, unless we know better why it went. */
@@ -591,7 +564,10 @@ pool_worker_explain(struct pool_worker *worker, int status)
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU) {
 		worker->end = HM_POOL_TIMED_OUT;
 		hm_errbuf_set(&worker->why,
-		    "the compiler used up its processor time");
+		    "the compiler used up its processor time%s",
+		    worker->recipe == NULL   ? ""
+		    : worker->recipe->is_own ? ", 2/3 of limits.build_ms"
+					     : ", 2/3 of limits.source_ms");
 	} else if (WIFSIGNALED(status)) {
 		hm_errbuf_set(&worker->why,
 		    "the compiler process was killed by signal %d (%s)",
@@ -628,7 +604,7 @@ pool_bury(struct pool_worker *worker, int status)
 	if (is_bad && worker->is_unready)
 		pool_bad_start(pool, result.message.text);
 	pool_worker_free(worker);
-	pool_refill(pool);
+	hm_pool_refill(pool);
 }
 
 static void
@@ -658,91 +634,4 @@ pool_on_child(evutil_socket_t fd, short what, void *arg)
 		}
 		pool_bury(worker, status);
 	}
-}
-
-/* How well a worker suits a job: 0 = not at all, more is better. */
-static int
-pool_worker_fit(const struct pool_worker *worker,
-    const struct hm_recipe *recipe, bool is_fresh)
-{
-	if (worker->state != POOL_WORKER_IDLE ||
-	    (is_fresh && worker->n_jobs != 0))
-		return 0;
-	if (!worker->is_tainted)
-		return 1;
-	if (recipe->is_own || worker->uid != recipe->uid)
-		return 0;
-	return 2;
-}
-
-static struct pool_worker *
-pool_choose(struct hm_pool *pool, const struct hm_recipe *recipe, bool is_fresh)
-{
-	struct pool_worker *worker;
-	struct pool_worker *best = NULL;
-	struct pool_worker *unfit = NULL;
-	struct hm_pool_counts counts;
-	int best_fit = 0;
-
-	LIST_FOREACH (worker, &pool->workers, link) {
-		int fit = pool_worker_fit(worker, recipe, is_fresh);
-
-		if (fit > best_fit) {
-			best = worker;
-			best_fit = fit;
-		}
-		if (fit == 0 && worker->state == POOL_WORKER_IDLE)
-			unfit = worker;
-	}
-	if (best != NULL || unfit == NULL)
-		return best;
-	/* All who are free are spoilt for this job: replace one. */
-	hm_pool_get_counts(pool, &counts);
-	if (counts.n_starting == 0) {
-		pool_worker_retire(unfit);
-		pool_refill(pool);
-	}
-	return NULL;
-}
-
-int
-hm_pool_start(struct hm_pool *pool, const struct hm_recipe *recipe,
-    bool is_fresh, void *ticket)
-{
-	struct pool_worker *worker;
-	uint64_t cpu_seconds = pool->settings->build_ms * 2 / 3000 + 1;
-	struct hm_handover handover = {.job_id = ++pool->next_job_id,
-	    .buffer = pool->packed};
-	int error;
-
-	if (pool->state == HM_POOL_UNAVAILABLE)
-		return HM_E_UNAVAILABLE;
-	worker = pool_choose(pool, recipe, is_fresh);
-	if (worker == NULL)
-		return HM_E_BUSY;
-	/* The wall clock below holds those for whom this fails. */
-	if (hm_spawn_limit_cpu(worker->pid, cpu_seconds) != HM_OK)
-		hm_log(HM_LOG_POOL, HM_LOG_DEBUG,
-		    "cannot limit processor time pid=%ld error=\"%s\"",
-		    (long)worker->pid, strerror(errno));
-	handover.channel = worker->fd;
-	error = hm_handover_send(&handover, recipe, &worker->result_fd);
-	if (error == HM_E_UNAVAILABLE) {
-		/* It died since we looked; SIGCHLD is on its way. */
-		pool_worker_kill(worker, HM_POOL_CRASHED);
-		return HM_E_BUSY;
-	}
-	if (error != HM_OK)
-		return error;
-	worker->state = POOL_WORKER_BUSY;
-	worker->job_id = handover.job_id;
-	worker->n_jobs++;
-	worker->recipe = recipe;
-	worker->ticket = ticket;
-	if (!recipe->is_own) {
-		worker->is_tainted = true;
-		worker->uid = recipe->uid;
-	}
-	pool_set_timer(worker->deadline, pool->settings->build_ms);
-	return HM_OK;
 }

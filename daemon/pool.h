@@ -100,4 +100,8 @@ void hm_pool_get_counts(const struct hm_pool *pool,
 int hm_pool_start(struct hm_pool *pool, const struct hm_recipe *recipe,
     bool is_fresh, void *ticket);
 
+/* Nobody wants this job's result any more: its worker goes, no on_result
+ * follows, and the recipe is not used after this. */
+void hm_pool_cancel(struct hm_pool *pool, const void *ticket);
+
 #endif

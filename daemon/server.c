@@ -254,6 +254,14 @@ server_is_drained(const struct hm_server *server)
 	return true;
 }
 
+/* Whoever still waits hears that, not just the end of his connection. */
+static void
+server_end(struct hm_server *server)
+{
+	hm_flights_abandon(server->core.flights);
+	(void)event_base_loopbreak(server->core.base);
+}
+
 static void
 server_on_drain(evutil_socket_t fd, short what, void *arg)
 {
@@ -263,7 +271,7 @@ server_on_drain(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	if (server_is_drained(server) ||
 	    hm_clock_us() >= server->drain_until_us)
-		(void)event_base_loopbreak(server->core.base);
+		server_end(server);
 	else
 		server_set_timer(server->drain, SERVER_DRAIN_STEP_MS);
 }
@@ -272,7 +280,7 @@ static void
 server_drain(struct hm_server *server, const char *why)
 {
 	if (server->core.is_draining) {
-		(void)event_base_loopbreak(server->core.base);
+		server_end(server);
 		return;
 	}
 	hm_log(HM_LOG_SERVER, HM_LOG_NOTICE,

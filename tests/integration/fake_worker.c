@@ -91,6 +91,8 @@ do_job(uint32_t id, int fd)
 
 	if (is_mode("exit"))
 		_exit(1);
+	if (is_mode("hang"))
+		return;
 	if (is_mode("noise")) {
 		send_body(HM_FRAME_GET, id, NULL, 0);
 		return;

@@ -107,7 +107,9 @@ harness_spawn(struct harness *harness, const char *const *options, int ready_fd)
 	const char *usual[] = {"-f", "--socket", harness->socket, "--store",
 	    harness->store, harness->is_system ? NULL : "--private", NULL};
 	const char *arguments[20];
-	char script[64];
+	char limit[64] = "";
+	char script[128];
+	bool needs_shell = harness->max_files != 0 || harness->has_no_stdio;
 	const char *environment[MAX_ENVIRONMENT];
 	const char *folder = getenv("HM_BIN_DIR");
 	posix_spawn_file_actions_t files;
@@ -121,9 +123,12 @@ harness_spawn(struct harness *harness, const char *const *options, int ready_fd)
 	if (options == NULL)
 		options = usual;
 	/* By a shell: a limit of our own could not be raised again. */
-	(void)snprintf(script, sizeof(script),
-	    "ulimit -n %u && exec \"$0\" \"$@\"", harness->max_files);
-	if (harness->max_files != 0) {
+	if (harness->max_files != 0)
+		(void)snprintf(limit, sizeof(limit), "ulimit -n %u && ",
+		    harness->max_files);
+	(void)snprintf(script, sizeof(script), "%sexec \"$0\" \"$@\"%s", limit,
+	    harness->has_no_stdio ? " <&- >&- 2>&-" : "");
+	if (needs_shell) {
 		arguments[n++] = "sh";
 		arguments[n++] = "-c";
 		arguments[n++] = script;
@@ -145,8 +150,8 @@ harness_spawn(struct harness *harness, const char *const *options, int ready_fd)
 				     ready_fd, READY_FD),
 		    0);
 	assert_int_equal(posix_spawn(&harness->pid,
-			     harness->max_files != 0 ? "/bin/sh" : path, &files,
-			     NULL, (char *const *)(uintptr_t)arguments,
+			     needs_shell ? "/bin/sh" : path, &files, NULL,
+			     (char *const *)(uintptr_t)arguments,
 			     (char *const *)(uintptr_t)environment),
 	    0);
 	(void)posix_spawn_file_actions_destroy(&files);

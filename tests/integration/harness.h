@@ -24,6 +24,7 @@ struct harness {
 	bool is_system;             /* not --private */
 	const char *program_folder; /* of hummingd; NULL = the build's */
 	unsigned max_files;         /* RLIMIT_NOFILE; 0 = ours */
+	bool has_no_stdio;          /* 0, 1 and 2 are closed; no log */
 	/* KEY=VALUE beside the usual environment; NULL ends it. */
 	const char *environment[8];
 	pid_t pid; /* 0 = not running */

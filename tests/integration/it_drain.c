@@ -97,6 +97,7 @@ test_drain__endless_build__is_given_up_in_time(void **state)
 {
 	char *text = wire_slow_source(20000, 1);
 	const struct wire_source source = {.text = text, .arch = "sm_80"};
+	struct wire_kernel kernel;
 	struct wire watcher;
 	struct wire wire;
 	uint64_t start_ms;
@@ -117,6 +118,12 @@ test_drain__endless_build__is_given_up_in_time(void **state)
 	start_ms = harness_now_ms();
 	assert_int_equal(harness_stop(&harness), 0);
 	assert_in_range(harness_now_ms() - start_ms, 250, 5000);
+	/* Who waited for it hears why, not only the end. */
+	assert_true(wire_recv_kernel(&wire, &kernel));
+	assert_int_equal(kernel.reply.status, HM_REPLY_BUSY);
+	assert_int_equal(kernel.reply.error, HM_E_UNAVAILABLE);
+	assert_non_null(strstr(kernel.reply.message, "stopping"));
+	wire_kernel_done(&kernel);
 	wire_close(&wire);
 	wire_close(&watcher);
 }

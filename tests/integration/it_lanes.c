@@ -111,7 +111,7 @@ test_lanes__long_wait__is_told_its_place(void **state)
 	wire_open(&first, &harness);
 	(void)occupy(&first, NO_END, 1, 0);
 	wire_wait_number(&wire, HM_FRAME_STATUS, "workers.building", 1);
-	id = wire_send_get(&wire, "w4a16,m=1", "sm_80", HM_LANE_INTERACTIVE, 0);
+	id = occupy(&wire, 10, 2, 0);
 	assert_true(wire_recv(&wire, &frame, 5000));
 	assert_int_equal(frame.type, HM_FRAME_PROGRESS);
 	assert_int_equal(frame.request_id, id);
@@ -213,7 +213,8 @@ test_lanes__full_queue__answers_busy(void **state)
 	wire_close(&wire);
 }
 
-/* Killed twice at the deadline, then remembered; others are served. */
+/* Killed at the deadline, then remembered: a source that hangs would hang
+ * again. Others are served. */
 static void
 test_lanes__compiler_hangs__costs_that_request_only(void **state)
 {
@@ -221,23 +222,139 @@ test_lanes__compiler_hangs__costs_that_request_only(void **state)
 	struct wire wire;
 
 	(void)state;
-	harness.environment[1] = "HUMMING_LIMITS_BUILD_MS=700";
+	harness.environment[1] = "HUMMING_LIMITS_SOURCE_MS=700";
 	open_or_skip(&wire);
 	(void)occupy(&wire, NO_END, 1, 0);
 	assert_true(wire_recv_kernel(&wire, &kernel));
 	assert_int_equal(kernel.reply.status, HM_REPLY_FAILED);
 	assert_int_equal(kernel.reply.error, HM_E_TIMEOUT);
-	assert_non_null(strstr(kernel.reply.message, "limits.build_ms"));
-	assert_non_null(strstr(kernel.reply.message, "2 times"));
+	assert_non_null(strstr(kernel.reply.message, "limits.source_ms"));
+	assert_null(strstr(kernel.reply.message, "times"));
 	wire_kernel_done(&kernel);
 	assert_int_equal(wire_number(&wire, HM_FRAME_STATUS, "workers.crashed"),
-	    2);
+	    1);
 	(void)occupy(&wire, NO_END, 1, 0);
 	assert_true(wire_recv_kernel(&wire, &kernel));
 	assert_int_equal(kernel.reply.error, HM_E_TIMEOUT);
 	assert_true(kernel.reply.wait_us < 500000);
 	wire_kernel_done(&kernel);
 	wire_get(&wire, "w4a16,m=1", "sm_80", &kernel);
+	assert_int_equal(kernel.reply.status, HM_REPLY_BUILT);
+	wire_kernel_done(&kernel);
+	wire_close(&wire);
+}
+
+/* One who waited in the queue is told so, and by the daemon. */
+static void
+test_lanes__deadline_in_the_queue__names_the_place(void **state)
+{
+	struct wire_kernel kernel;
+	struct wire first;
+	struct wire wire;
+
+	(void)state;
+	open_or_skip(&wire);
+	wire_open(&first, &harness);
+	(void)occupy(&first, NO_END, 1, 0);
+	wire_wait_number(&wire, HM_FRAME_STATUS, "workers.building", 1);
+	(void)occupy(&first, 10, 2, 0);
+	wire_wait_number(&wire, HM_FRAME_STATUS, "workers.queued", 1);
+	(void)occupy(&wire, 10, 3, 200);
+	assert_true(wire_recv_kernel(&wire, &kernel));
+	assert_int_equal(kernel.reply.error, HM_E_TIMEOUT);
+	assert_non_null(strstr(kernel.reply.message, "200 ms"));
+	assert_non_null(strstr(kernel.reply.message, "busy"));
+	assert_non_null(strstr(kernel.reply.message, "place 2"));
+	wire_kernel_done(&kernel);
+	wire_close(&first);
+	wire_close(&wire);
+}
+
+/* However many sources of clients do not end: a kernel of ours gets a worker,
+ * and there are no more workers than before when they are gone. */
+static void
+test_lanes__sources_everywhere__kernels_of_ours_are_built(void **state)
+{
+	struct wire_kernel kernel;
+	struct wire sources;
+	struct wire wire;
+	pid_t pids[8];
+
+	(void)state;
+	harness.environment[0] = "HUMMING_WORKERS=2";
+	harness.environment[1] = "HUMMING_LIMITS_SOURCE_MS=600000";
+	open_or_skip(&wire);
+	wire_open(&sources, &harness);
+	for (uint32_t i = 0; i < 6; i++)
+		(void)occupy(&sources, i < 2 ? NO_END : 10, i, 0);
+	wire_wait_number(&wire, HM_FRAME_STATUS, "workers.building", 2);
+	for (uint32_t i = 0; i < 3; i++) {
+		static const char *const archs[] = {"sm_80", "sm_89", "sm_120"};
+
+		wire_get(&wire, "w4a16,m=1", archs[i], &kernel);
+		assert_int_equal(kernel.reply.status, HM_REPLY_BUILT);
+		wire_kernel_done(&kernel);
+	}
+	/* The other sources waited all the while. */
+	assert_int_equal(wire_number(&wire, HM_FRAME_STATUS, "workers.queued"),
+	    4);
+	assert_int_equal(wire_number(&wire, HM_FRAME_STATS, "builds"), 3);
+	wire_close(&sources);
+	wire_wait_number(&wire, HM_FRAME_STATUS, "workers.idle", 2);
+	assert_int_equal(harness_workers(&harness, pids, 8), 2);
+	wire_close(&wire);
+}
+
+/* Who sends a source and goes away gives the compiler back at once. */
+static void
+test_lanes__source_nobody_waits_for__is_cut(void **state)
+{
+	struct wire_kernel kernel;
+	struct wire first;
+	struct wire wire;
+	uint32_t id;
+
+	(void)state;
+	harness.environment[1] = "HUMMING_LIMITS_SOURCE_MS=600000";
+	open_or_skip(&wire);
+	wire_open(&first, &harness);
+	(void)occupy(&first, NO_END, 1, 0);
+	wire_wait_number(&wire, HM_FRAME_STATUS, "workers.building", 1);
+	wire_close(&first);
+	wire_wait_number(&wire, HM_FRAME_STATUS, "workers.building", 0);
+	id = occupy(&wire, NO_END, 1, 0);
+	wire_wait_number(&wire, HM_FRAME_STATUS, "workers.building", 1);
+	(void)wire_send_cancel(&wire, id);
+	wire_wait_number(&wire, HM_FRAME_STATUS, "workers.building", 0);
+	(void)occupy(&wire, 10, 2, 0);
+	assert_true(wire_recv_kernel(&wire, &kernel));
+	assert_int_equal(kernel.reply.status, HM_REPLY_BUILT);
+	wire_kernel_done(&kernel);
+	/* Neither was a failure: not of a worker, nor of the source. */
+	assert_int_equal(wire_number(&wire, HM_FRAME_STATUS, "workers.crashed"),
+	    0);
+	assert_int_equal(wire_number(&wire, HM_FRAME_STATS, "build_failures"),
+	    0);
+	wire_close(&wire);
+}
+
+/* One of two who wait goes: the other's build is not touched. */
+static void
+test_lanes__source_one_still_waits_for__is_built(void **state)
+{
+	struct wire_kernel kernel;
+	struct wire first;
+	struct wire wire;
+
+	(void)state;
+	open_or_skip(&wire);
+	wire_open(&first, &harness);
+	(void)occupy(&first, SOME_WORK, 1, 0);
+	wire_wait_number(&wire, HM_FRAME_STATUS, "workers.building", 1);
+	(void)occupy(&wire, SOME_WORK, 1, 0);
+	wire_wait_number(&wire, HM_FRAME_STATS, "joined", 1);
+	wire_close(&first);
+	assert_true(wire_recv_kernel(&wire, &kernel));
 	assert_int_equal(kernel.reply.status, HM_REPLY_BUILT);
 	wire_kernel_done(&kernel);
 	wire_close(&wire);
@@ -253,6 +370,10 @@ main(void)
 	    TEST(test_lanes__deadline_passes__timeout_and_build_goes_on),
 	    TEST(test_lanes__cancelled_in_the_queue__is_never_built),
 	    TEST(test_lanes__full_queue__answers_busy),
+	    TEST(test_lanes__deadline_in_the_queue__names_the_place),
+	    TEST(test_lanes__sources_everywhere__kernels_of_ours_are_built),
+	    TEST(test_lanes__source_nobody_waits_for__is_cut),
+	    TEST(test_lanes__source_one_still_waits_for__is_built),
 	    TEST(test_lanes__compiler_hangs__costs_that_request_only),
 	};
 

@@ -119,6 +119,16 @@ test_liar__every_lie__is_one_line_and_nothing_is_stored(void **state)
 	expect_failure("half", HM_E_INTERNAL, "2 times");
 }
 
+/* A kernel of ours does not hang by itself: it is given a second worker. */
+static void
+test_liar__no_answer__is_a_timeout_after_two(void **state)
+{
+	(void)state;
+	harness.environment[1] = "HUMMING_LIMITS_BUILD_MS=200";
+	expect_failure("hang", HM_E_TIMEOUT, "limits.build_ms");
+	expect_failure("hang", HM_E_TIMEOUT, "2 times");
+}
+
 /* Not in the compiler's list: refused before a job is made of it. */
 static void
 test_liar__target_not_in_its_list__is_unsupported(void **state)
@@ -231,6 +241,7 @@ main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_liar__every_lie__is_one_line_and_nothing_is_stored),
+	    TEST(test_liar__no_answer__is_a_timeout_after_two),
 	    TEST(test_liar__target_not_in_its_list__is_unsupported),
 	    TEST(test_liar__dies_at_start__is_no_compiler_and_no_spawn_storm),
 	    TEST(test_liar__unready__says_why_in_status_and_reply),

@@ -2,11 +2,15 @@
 /*
  * it_refuse.c - what hummingd does not do, and the one line it says instead.
  */
+#include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -65,6 +69,20 @@ write_file(const char *path, const char *text)
 	assert_int_equal(fclose(file), 0);
 }
 
+/* What status says of the store: a word of it, or "" for nothing. */
+static void
+expect_degraded(struct wire *wire, const char *word)
+{
+	json_t *status = wire_json(wire, HM_FRAME_STATUS);
+	const char *text =
+	    json_string_value(json_object_get(status, "degraded"));
+
+	if (strstr(text, word) == NULL ||
+	    (word[0] == '\0') != (text[0] == '\0'))
+		fail_msg("degraded: '%s', not '%s'", text, word);
+	json_decref(status);
+}
+
 static void
 test_refuse__foreign_store__is_left_alone(void **state)
 {
@@ -79,6 +97,80 @@ test_refuse__foreign_store__is_left_alone(void **state)
 	harness_read(path, text, sizeof(text));
 	assert_string_equal(text, "all I have\n");
 	assert_int_not_equal(access(harness.socket, F_OK), 0);
+}
+
+/* Not only files of other names: what LMDB programs call theirs, too. */
+static void
+test_refuse__foreign_data_file__is_left_alone(void **state)
+{
+	char path[160];
+	char text[64];
+
+	(void)state;
+	assert_int_equal(mkdir(harness.store, 0700), 0);
+	(void)snprintf(path, sizeof(path), "%s/data.mdb", harness.store);
+	write_file(path, "all I have\n");
+	expect_line(NULL, harness.store, "not ours");
+	harness_read(path, text, sizeof(text));
+	assert_string_equal(text, "all I have\n");
+	assert_int_equal(unlink(path), 0);
+	/* Nothing of ours is beside it. */
+	assert_int_equal(rmdir(harness.store), 0);
+}
+
+/* The reason is that of the one who refused, not of a later look. */
+static void
+test_refuse__folder_cannot_be_made__says_why(void **state)
+{
+	static const char folder[] = "/sys/hm-it-no-such-folder";
+	const char *options[] = {"--private", "--socket", harness.socket,
+	    "--store", "/sys/hm-it-no-such-folder/store", NULL};
+	const char *reason;
+
+	(void)state;
+	if (mkdir(folder, 0700) == 0) {
+		(void)rmdir(folder);
+		skip();
+	}
+	reason = strerror(errno);
+	expect_line(options, folder, reason);
+	options[2] = "/sys/hm-it-no-such-folder/socket";
+	options[4] = harness.store;
+	expect_line(options, folder, reason);
+}
+
+static void
+test_refuse__configuration_is_no_file__is_named(void **state)
+{
+	const char *options[] = {"-n", "-c", harness.folder, NULL};
+
+	(void)state;
+	expect_line(options, harness.folder, "no regular file");
+	options[2] = "/dev/zero";
+	expect_line(options, "/dev/zero", "no regular file");
+}
+
+/* Started without 0, 1 and 2, nothing that is opened gets their numbers: the
+ * log would go into it. */
+static void
+test_refuse__closed_stdio__is_not_taken_for_a_file(void **state)
+{
+	char path[160];
+	char target[160];
+	ssize_t length;
+
+	(void)state;
+	harness.has_no_stdio = true;
+	harness_start(&harness);
+	for (int fd = 0; fd <= 2; fd++) {
+		(void)snprintf(path, sizeof(path), "/proc/%ld/fd/%d",
+		    (long)harness.pid, fd);
+		length = readlink(path, target, sizeof(target) - 1);
+		assert_true(length > 0);
+		target[length] = '\0';
+		assert_string_equal(target, "/dev/null");
+	}
+	assert_int_equal(harness_stop(&harness), 0);
 }
 
 static void
@@ -148,6 +240,9 @@ test_refuse__second_daemon__on_the_same_store(void **state)
 	assert_int_equal(harness_fail(&second, options, text, sizeof(text)), 1);
 	assert_non_null(strstr(text, harness.store));
 	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+	/* The second one has left no lock of its own socket. */
+	(void)snprintf(text, sizeof(text), "%s.lock", other);
+	assert_int_not_equal(access(text, F_OK), 0);
 	wire_open(&wire, &harness);
 	(void)wire_number(&wire, HM_FRAME_STATS, "builds");
 	wire_close(&wire);
@@ -357,6 +452,75 @@ test_refuse__few_descriptors__accepting_pauses_and_resumes(void **state)
 	wire_close(&wires[39]);
 }
 
+/* A store on a file system without a free byte: it serves without, says so, and
+ * begins to keep kernels when there is room. */
+static void
+test_refuse__full_disk__is_served_without_a_store(void **state)
+{
+	static uint8_t fill[65536];
+	char path[160];
+	struct wire_kernel kernel;
+	struct wire wire;
+	int fd;
+
+	(void)state;
+	assert_int_equal(mkdir(harness.store, 0700), 0);
+	/* In a mount namespace of ours, so that nobody has to clean up. */
+	if (geteuid() != 0 || unshare(CLONE_NEWNS) != 0 ||
+	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+	    mount("none", harness.store, "tmpfs", 0, "size=1m,mode=700") != 0)
+		skip();
+	(void)snprintf(path, sizeof(path), "%s/lock", harness.store);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	while (write(fd, fill, sizeof(fill)) > 0)
+		;
+	harness.environment[0] = "HUMMING_WORKERS=1";
+	harness_start(&harness);
+	wire_open(&wire, &harness);
+	expect_degraded(&wire, "No space left");
+	assert_int_equal(ftruncate(fd, 0), 0);
+	(void)close(fd);
+	if (wire_wait_compiler(&wire)) {
+		wire_get(&wire, "w4a16,m=1", "sm_80", &kernel);
+		assert_int_equal(kernel.reply.status, HM_REPLY_BUILT);
+		wire_kernel_done(&kernel);
+		wire_wait_number(&wire, HM_FRAME_STATUS, "tiers.store.entries",
+		    1);
+		expect_degraded(&wire, "");
+	}
+	wire_close(&wire);
+	assert_int_equal(harness_stop(&harness), 0);
+	assert_int_equal(umount(harness.store), 0);
+}
+
+/* Files that may not grow any more are errors, not the end. */
+static void
+test_refuse__file_size_limit__is_survived(void **state)
+{
+	const struct rlimit few = {.rlim_cur = 4096, .rlim_max = RLIM_INFINITY};
+	struct rlimit before;
+	struct wire_kernel kernel;
+	struct wire wire;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	if (before.rlim_max != RLIM_INFINITY)
+		skip();
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &few), 0);
+	harness_start(&harness);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	wire_open(&wire, &harness);
+	if (wire_wait_compiler(&wire)) {
+		wire_get(&wire, "w4a16,m=1", "sm_80", &kernel);
+		assert_int_not_equal(kernel.reply.error, HM_OK);
+		assert_non_null(strstr(kernel.reply.message, "File too large"));
+		wire_kernel_done(&kernel);
+	}
+	expect_degraded(&wire, "File too large");
+	wire_close(&wire);
+}
+
 /* Kernels that are kept hot by descriptor never take those of connections. */
 static void
 test_refuse__few_descriptors__hot_kernels_leave_some(void **state)
@@ -445,6 +609,10 @@ main(int argc, char **argv)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_refuse__foreign_store__is_left_alone),
+	    TEST(test_refuse__foreign_data_file__is_left_alone),
+	    TEST(test_refuse__folder_cannot_be_made__says_why),
+	    TEST(test_refuse__configuration_is_no_file__is_named),
+	    TEST(test_refuse__closed_stdio__is_not_taken_for_a_file),
 	    TEST(test_refuse__store_open_to_others__is_not_trusted),
 	    TEST(test_refuse__store_is_a_file__is_named),
 	    TEST(test_refuse__second_daemon__on_the_same_socket),
@@ -457,6 +625,8 @@ main(int argc, char **argv)
 	    TEST(test_refuse__stop_of_a_system_daemon__is_denied),
 	    TEST(test_refuse__too_many_connections__next_is_told),
 	    TEST(test_refuse__few_descriptors__accepting_pauses_and_resumes),
+	    TEST(test_refuse__full_disk__is_served_without_a_store),
+	    TEST(test_refuse__file_size_limit__is_survived),
 	    TEST(test_refuse__few_descriptors__hot_kernels_leave_some),
 	    TEST(test_refuse__no_compiler__stored_kernels_are_served),
 	};

@@ -263,6 +263,18 @@ like(reload("workers = 2\n[log]\nlevel = loud\n", 'bad'),
     qr/configuration not read again, the old one stays why="\Q$conf\E:3: log\.level/,
     'a bad one is named by file and line');
 is(status_of($socket)->{workers}{wanted}, 2, 'and changes nothing');
+SKIP: {
+    # Any compiler of this machine, taken away and given back.
+    skip 'no compiler on this machine', 4 if status_of($socket)->{readiness} ne 'ready';
+    spew($conf, "workers = 2\n[compiler]\nnvrtc = /nowhere\n");
+    kill 'HUP', $pid;
+    expect($manager, qr/^STATUS=Serving .*; no compiler: .*nowhere/, 'reload: no compiler there');
+    is(status_of($socket)->{readiness}, 'no compiler', 'reload: status says so');
+    spew($conf, "workers = 2\n");
+    kill 'HUP', $pid;
+    expect($manager, qr/^STATUS=Serving .*; compiler ready$/, 'reload: a compiler again');
+    is(status_of($socket)->{degraded}, '', 'reload: nothing degraded');
+}
 reload("workers = 2\n[limits]\nuid_connections = 1\n", 'limit');
 {
     socket my $first, AF_UNIX, SOCK_SEQPACKET, 0 or BAIL_OUT("socket: $!");
@@ -310,6 +322,51 @@ for my $bad (
     ok($code == 1 && $text =~ /\Ahummingd: [^\n]+\n\z/ && $text =~ $bad->[1],
         '-n: one line, exit 1: ' . $bad->[0] =~ s/\n/ /gr =~ s/x{20,}/x.../r)
         or diag("$code $text");
+}
+
+for my $bad (
+    [ $folder,     qr/: is no regular file/ ],
+    [ '/dev/zero', qr/: is no regular file/ ],
+    [ spew("$folder/zero", "workers = 1\n\0\n"), qr/zero:2: a zero byte/ ],
+    [ spew("$folder/long", "workers = 1\n# " . 'x' x 5000 . "\n"), qr/long:2: a line of more than/ ],
+    [ spew("$folder/huge", "# fine\n" x 200000), qr/huge: is larger than 1 MiB/ ],
+) {
+    ($code, $text) = run("$bin/hummingd", '-n', '-c', $bad->[0]);
+    ok($code == 1 && $text =~ /\Ahummingd: [^\n]+\n\z/ && $text =~ $bad->[1],
+        "-c $bad->[0]: one line, exit 1")
+        or diag("$code $text");
+}
+
+# --- odd surroundings ------------------------------------------------------------------
+
+# With its first descriptors closed it must not write its log into its own files.
+$pid = start(
+    log         => $log,
+    command     => [ '/bin/sh', '-c', 'exec "$0" "$@" <&- >&- 2>&-', "$bin/hummingd" ],
+    arguments   => [ '-f', @places ],
+    environment => { NOTIFY_SOCKET => "$folder/notify" },
+);
+expect($manager, qr/^READY=1/, 'closed descriptors: ready is said');
+is(readlink "/proc/$pid/fd/$_", '/dev/null', "closed descriptors: $_ is /dev/null") for 0 .. 2;
+is(stop($pid), 0, 'closed descriptors: exit status 0');
+
+# Without its worker program it serves what it has.
+spew("$folder/hummingd", slurp("$bin/hummingd"));
+chmod 0755, "$folder/hummingd";
+SKIP: {
+    skip 'an installed worker would be found', 5 if -e '/usr/local/libexec/hummingd/humming-worker';
+    $pid = start(
+        log         => $log,
+        program     => "$folder/hummingd",
+        arguments   => [ '-f', @places ],
+        environment => { NOTIFY_SOCKET => "$folder/notify" },
+    );
+    expect($manager, qr/no compiler: humming-worker is neither/, 'no worker: the status line says so');
+    ($code, $text) = ctl($socket, 'get', 'w4a16,m=1', '--arch', 'sm_80');
+    is($code, 1, 'no worker: a kernel is refused');
+    like($text, qr/humming-worker is neither/, 'no worker: with the reason');
+    is((ctl($socket, 'ping'))[0], 0, 'no worker: it lives');
+    is(stop($pid), 0, 'no worker: exit status 0');
 }
 
 # --- a socket that was opened for us --------------------------------------------------

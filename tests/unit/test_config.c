@@ -2,6 +2,8 @@
 /*
  * test_config.c - keys, ranges, and the order of file, environment and flags.
  */
+#include <sys/stat.h>
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -117,6 +119,62 @@ test_config__file_not_there__is_a_system_error(void **state)
 	assert_non_null(strstr(why.text, "/nowhere/x"));
 }
 
+/* Not opened at all, or not read to an end that may never come. */
+static void
+test_config__no_regular_file__is_refused(void **state)
+{
+	static const char *const places[] = {"/", "/dev/zero", "/dev/null",
+	    NULL};
+	struct hm_settings settings;
+
+	(void)state;
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		const char *place = places[i] == NULL ? path : places[i];
+		struct hm_errbuf why = {""};
+
+		hm_config_init(&settings);
+		assert_int_equal(hm_config_load(&settings, place, &why),
+		    HM_E_INVALID);
+		assert_non_null(strstr(why.text, place));
+		assert_non_null(strstr(why.text, "no regular file"));
+	}
+}
+
+static void
+test_config__over_a_mebibyte__is_refused(void **state)
+{
+	struct hm_settings settings;
+	struct hm_errbuf why = {""};
+
+	(void)state;
+	assert_int_equal(load("workers = 2\n", &settings, &why), HM_OK);
+	assert_int_equal(truncate(path, (1 << 20) + 1), 0);
+	hm_config_init(&settings);
+	assert_int_equal(hm_config_load(&settings, path, &why), HM_E_INVALID);
+	assert_non_null(strstr(why.text, "1 MiB"));
+}
+
+/* Its own number and reason; one that just fits is read. */
+static void
+test_config__line_too_long__is_named_with_its_number(void **state)
+{
+	static char text[8192];
+	struct hm_settings settings;
+	struct hm_errbuf why = {""};
+
+	(void)state;
+	(void)snprintf(text, sizeof(text), "workers = 2\nstore = /%3000d\n", 1);
+	assert_int_equal(load(text, &settings, &why), HM_OK);
+	assert_int_equal(strlen(settings.store), 3001);
+	(void)snprintf(text, sizeof(text),
+	    "workers = 2\n\nstore = /%5000d\nworkers = 3\n", 1);
+	assert_int_equal(load(text, &settings, &why), HM_E_INVALID);
+	assert_non_null(strstr(why.text, ":3: "));
+	assert_non_null(strstr(why.text, "characters"));
+}
+
 static void
 test_config__text_too_long__is_refused(void **state)
 {
@@ -216,6 +274,9 @@ main(void)
 	    TEST(test_config__every_kind_of_key__is_read),
 	    TEST(test_config__bad_line__is_named_with_its_number),
 	    TEST(test_config__file_not_there__is_a_system_error),
+	    TEST(test_config__no_regular_file__is_refused),
+	    TEST(test_config__over_a_mebibyte__is_refused),
+	    TEST(test_config__line_too_long__is_named_with_its_number),
 	    TEST(test_config__text_too_long__is_refused),
 	    TEST(test_config__environment__names_the_bad_variable),
 	    TEST(test_config__adopt__changes_what_may_change),

@@ -111,6 +111,7 @@ test_listener__no_socket_of_that_name__is_left_alone(void **state)
 	struct hm_listener listener;
 	struct hm_errbuf why = {""};
 	FILE *file = fopen(path, "we");
+	char lock[128];
 
 	(void)state;
 	assert_non_null(file);
@@ -118,6 +119,34 @@ test_listener__no_socket_of_that_name__is_left_alone(void **state)
 	assert_int_equal(open_listener(&listener, 0600, &why), HM_E_INVALID);
 	hm_listener_close(&listener);
 	assert_int_equal(access(path, F_OK), 0);
+	/* Nor is a lock left beside it. */
+	(void)snprintf(lock, sizeof(lock), "%s.lock", path);
+	assert_int_not_equal(access(lock, F_OK), 0);
+}
+
+/* A start that is refused after the lock leaves none; one that was there
+ * before stays. */
+static void
+test_listener__refused_start__leaves_no_lock(void **state)
+{
+	struct hm_listener listener;
+	struct hm_errbuf why = {""};
+	char lock[128];
+
+	(void)state;
+	(void)snprintf(lock, sizeof(lock), "%s.lock", path);
+	hm_listener_init(&listener);
+	assert_int_equal(hm_listener_lock(&listener, path, &why), HM_OK);
+	assert_int_equal(access(lock, F_OK), 0);
+	hm_listener_close(&listener);
+	assert_int_not_equal(access(lock, F_OK), 0);
+	assert_int_equal(open_listener(&listener, 0600, &why), HM_OK);
+	hm_listener_close(&listener);
+	assert_int_equal(access(lock, F_OK), 0);
+	hm_listener_init(&listener);
+	assert_int_equal(hm_listener_lock(&listener, path, &why), HM_OK);
+	hm_listener_close(&listener);
+	assert_int_equal(access(lock, F_OK), 0);
 }
 
 /* A service manager listens without our lock; only what nobody answers at is
@@ -172,6 +201,7 @@ main(void)
 	    TEST(test_listener__open__has_its_mode_and_is_listening),
 	    TEST(test_listener__taken__second_is_busy_and_first_lives),
 	    TEST(test_listener__no_socket_of_that_name__is_left_alone),
+	    TEST(test_listener__refused_start__leaves_no_lock),
 	    TEST(test_listener__somebody_listens__is_no_leftover),
 	    TEST(test_listener__folder_not_there__is_named),
 	};
