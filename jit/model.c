@@ -73,6 +73,19 @@ model_optional(struct model_reader *reader, const char *name)
 	return (uint32_t)number;
 }
 
+/* The same of a field that is above 0 where it is there. */
+static uint32_t
+model_optional_size(struct model_reader *reader, const char *name)
+{
+	const json_t *value = json_object_get(reader->config, name);
+	uint32_t number = model_optional(reader, name);
+
+	if (number == 0 && json_is_integer(value))
+		model_fail(reader, HM_E_INVALID, "%s: takes a number above 0",
+		    name);
+	return number;
+}
+
 /* Never 0, so that what follows can divide. */
 static uint32_t
 model_number(struct model_reader *reader, const char *name)
@@ -152,7 +165,7 @@ model_add_dense(struct model_reader *reader, const struct hm_model_place *place,
 	struct hm_request *request = model_add(reader, place, n, k);
 
 	if (request != NULL)
-		request->bias = bias;
+		request->bias |= bias;
 }
 
 /* ---- attention ---- */
@@ -163,7 +176,7 @@ model_add_dense(struct model_reader *reader, const struct hm_model_place *place,
 static uint32_t
 model_kv_heads(struct model_reader *reader, uint32_t heads)
 {
-	uint32_t kv_heads = model_optional(reader, "num_key_value_heads");
+	uint32_t kv_heads = model_optional_size(reader, "num_key_value_heads");
 
 	if (kv_heads == 0)
 		kv_heads = heads;
@@ -182,7 +195,7 @@ model_grouped_attention(struct model_reader *reader)
 	    HM_MODEL_DENSE, {ATTENTION "o_proj"}};
 	uint32_t hidden = model_number(reader, "hidden_size");
 	uint32_t heads = model_number(reader, "num_attention_heads");
-	uint32_t head_dim = model_optional(reader, "head_dim");
+	uint32_t head_dim = model_optional_size(reader, "head_dim");
 	uint64_t q_heads =
 	    model_slice(reader, "num_attention_heads", heads, reader->tp);
 	uint64_t kv_heads = model_kv_heads(reader, heads);
@@ -478,8 +491,7 @@ model_read_degrees(struct model_reader *reader,
 }
 
 static void
-model_read(struct model_reader *reader, const json_t *root,
-    const struct hm_model_options *options)
+model_read(struct model_reader *reader, const json_t *root)
 {
 	const json_t *config = json_object_get(root, "text_config");
 
@@ -490,13 +502,11 @@ model_read(struct model_reader *reader, const json_t *root,
 		return;
 	}
 	model_read_name(reader, root);
-	model_read_degrees(reader, options);
-	if (reader->error == HM_OK)
-		reader->error = hm_model_quant_init(&reader->quant,
-		    json_object_get(root, "quantization_config") != NULL
-			? root
-			: reader->config,
-		    options->quant, reader->errbuf);
+	reader->error = hm_model_quant_read(&reader->quant,
+	    json_object_get(root, "quantization_config") != NULL
+		? root
+		: reader->config,
+	    reader->errbuf);
 	if (reader->error == HM_OK)
 		model_read_layers(reader);
 	if (reader->error == HM_OK && reader->model->n_layers == 0)
@@ -530,15 +540,23 @@ hm_model_parse(const char *text, size_t n_text, const char *label,
 	struct hm_model model;
 	struct model_reader reader = {.model = &model, .errbuf = errbuf};
 	json_error_t problem;
-	json_t *root = json_loadb(text, n_text, 0, &problem);
+	json_t *root;
 
+	/* What was asked for is no fault of the file. */
+	model_read_degrees(&reader, options);
+	if (reader.error == HM_OK)
+		reader.error =
+		    hm_model_quant_ask(&reader.quant, options->quant, errbuf);
+	if (reader.error != HM_OK)
+		return reader.error;
 	memset(&model, 0, sizeof(model));
+	root = json_loadb(text, n_text, 0, &problem);
 	if (root == NULL) {
 		hm_errbuf_set(errbuf, "%s: not JSON, line %d: %s", label,
 		    problem.line, problem.text);
 		return HM_E_INVALID;
 	}
-	model_read(&reader, root, options);
+	model_read(&reader, root);
 	json_decref(root);
 	if (reader.error == HM_OK)
 		reader.error = model_check(&model, errbuf);

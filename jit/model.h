@@ -39,9 +39,10 @@ struct hm_model {
  * path     config.json, or a folder that holds one
  *
  * Returns HM_OK; HM_E_INVALID (not JSON, fields missing or senseless, sizes
- * not divisible by the parallel degrees, no quantization given nor found);
- * HM_E_UNSUPPORTED (an architecture we do not know); HM_E_SYSTEM (cannot be
- * read); reason in errbuf, with the path.
+ * not divisible by the parallel degrees, no quantization given nor found, an
+ * option that contradicts itself or the model); HM_E_UNSUPPORTED (an
+ * architecture or a quantization we do not know); HM_E_SYSTEM (cannot be
+ * read); reason in errbuf, with the path unless the options are to blame.
  */
 int hm_model_load(const char *path, const struct hm_model_options *options,
     struct hm_model *model_out, struct hm_errbuf *errbuf);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "jit/spec_fields.h"
 #include "jit/type.h"
 
 #define MAX_MODULE        128
@@ -36,6 +37,54 @@ quant_number(const json_t *object, const char *name, const char *other_name)
 		value = json_object_get(object, other_name);
 	number = json_integer_value(value);
 	return number > 0 && number <= MAX_BITS_OR_GROUP ? (uint32_t)number : 0;
+}
+
+/* What fields may be, in whichever object of quantization_config; all may be
+ * null. A field of another type is not the same as none. */
+static const struct {
+	const char *name;
+	json_type type;
+} quant_fields[] = {
+    {"bits", JSON_INTEGER},
+    {"w_bit", JSON_INTEGER},
+    {"num_bits", JSON_INTEGER},
+    {"group_size", JSON_INTEGER},
+    {"q_group_size", JSON_INTEGER},
+    {"sym", JSON_TRUE},
+    {"symmetric", JSON_TRUE},
+    {"zero_point", JSON_TRUE},
+    {"fmt", JSON_STRING},
+    {"activation_scheme", JSON_STRING},
+    {"type", JSON_STRING},
+    {"strategy", JSON_STRING},
+    {"weight_block_size", JSON_ARRAY},
+    {"modules_to_not_convert", JSON_ARRAY},
+    {"ignore", JSON_ARRAY},
+    {"targets", JSON_ARRAY},
+    {"config_groups", JSON_OBJECT},
+    {"weights", JSON_OBJECT},
+    {"input_activations", JSON_OBJECT},
+};
+
+static int
+quant_check_types(const json_t *object, const char *where,
+    struct hm_errbuf *errbuf)
+{
+	for (size_t i = 0; i < sizeof(quant_fields) / sizeof(quant_fields[0]);
+	     i++) {
+		const json_t *value =
+		    json_object_get(object, quant_fields[i].name);
+		json_type type = value != NULL ? json_typeof(value) : JSON_NULL;
+
+		if (type == JSON_FALSE)
+			type = JSON_TRUE;
+		if (type == JSON_NULL || type == quant_fields[i].type)
+			continue;
+		hm_errbuf_set(errbuf, "%s: %s is of the wrong type", where,
+		    quant_fields[i].name);
+		return HM_E_INVALID;
+	}
+	return HM_OK;
 }
 
 /* "group=128", or "scale=channel" for a size of -1. */
@@ -144,24 +193,112 @@ quant_compressed_inputs(const json_t *inputs, struct hm_model_weights *weights)
 		    quant_number(inputs, "group_size", NULL));
 }
 
-/* compressed-tensors: the first group of its config speaks for all. */
+/* Whether a group is meant for the linear layers: by its class, or unsaid. */
+static bool
+quant_group_is_linear(const json_t *group)
+{
+	const json_t *targets = json_object_get(group, "targets");
+	const json_t *target;
+	size_t i;
+
+	json_array_foreach(targets, i, target)
+	{
+		const char *name = json_string_value(target);
+
+		if (name != NULL && strcmp(name, "Linear") == 0)
+			return true;
+	}
+	return targets == NULL || json_is_null(targets);
+}
+
+static bool
+quant_groups_agree(const json_t *a, const json_t *b)
+{
+	static const char *const parts[] = {"weights", "input_activations"};
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		const json_t *of_a = json_object_get(a, parts[i]);
+		const json_t *of_b = json_object_get(b, parts[i]);
+
+		if (of_a != of_b &&
+		    (of_a == NULL || of_b == NULL || !json_equal(of_a, of_b)))
+			return false;
+	}
+	return true;
+}
+
+/* compressed-tensors: the group that speaks for all linear layers. Several
+ * are one when they say the same; which layer is in which is not read. */
+static int
+quant_find_group(const json_t *config, const json_t **group_out,
+    const char **name_out, struct hm_errbuf *errbuf)
+{
+	json_t *groups = json_object_get(config, "config_groups");
+	const json_t *first = NULL;
+	const char *first_name = "", *name;
+	json_t *group;
+
+	json_object_foreach(groups, name, group)
+	{
+		if (first != NULL && quant_groups_agree(first, group))
+			continue;
+		if (first != NULL) {
+			hm_errbuf_set(errbuf,
+			    "quantization_config: config_groups %.32s and "
+			    "%.32s differ, takes one; --quant "
+			    "experts=Q,dense=Q overrides them",
+			    first_name, name);
+			return HM_E_UNSUPPORTED;
+		}
+		first = group;
+		first_name = name;
+	}
+	if (first == NULL) {
+		hm_errbuf_set(errbuf,
+		    "quantization_config: config_groups takes a group, as in "
+		    "{\"group_0\": {\"weights\": {...}}}");
+		return HM_E_INVALID;
+	}
+	if (json_object_size(groups) == 1 && !quant_group_is_linear(first)) {
+		hm_errbuf_set(errbuf,
+		    "quantization_config: config_groups.%.32s.targets takes "
+		    "\"Linear\"; --quant experts=Q,dense=Q overrides it",
+		    first_name);
+		return HM_E_UNSUPPORTED;
+	}
+	*group_out = first;
+	*name_out = first_name;
+	return HM_OK;
+}
+
 static int
 quant_compressed(const json_t *config, struct hm_model_weights *weights,
     struct hm_errbuf *errbuf)
 {
-	const json_t *groups = json_object_get(config, "config_groups");
-	const json_t *group = json_object_get(groups, "group_0");
+	const json_t *group = NULL;
+	const char *name = "";
+	int error = quant_find_group(config, &group, &name, errbuf);
 	const json_t *w = json_object_get(group, "weights");
 	bool is_float = strcmp(quant_string(w, "type"), "float") == 0;
 	uint32_t bits = quant_number(w, "num_bits", NULL);
 	const char *strategy = quant_string(w, "strategy");
 	char scale[32];
 
+	if (error == HM_OK)
+		error = quant_check_types(group, name, errbuf);
+	if (error == HM_OK)
+		error = quant_check_types(w, name, errbuf);
+	if (error == HM_OK)
+		error = quant_check_types(
+		    json_object_get(group, "input_activations"), name, errbuf);
+	if (error != HM_OK)
+		return error;
 	if (!json_is_object(w) || bits < 1 || bits > 8 ||
 	    (is_float && bits != 4 && bits != 8)) {
 		hm_errbuf_set(errbuf,
-		    "quantization_config: config_groups.group_0.weights "
-		    "takes num_bits and type");
+		    "quantization_config: config_groups.%.32s.weights takes "
+		    "num_bits and type",
+		    name);
 		return HM_E_INVALID;
 	}
 	if (strcmp(strategy, "tensor") == 0)
@@ -239,6 +376,37 @@ quant_next_class(const char *text, enum hm_model_class *class_out)
 	return NULL;
 }
 
+/* What the model itself decides may not be asked for beside it. */
+static int
+quant_check_stated(const char *spec, struct hm_errbuf *errbuf)
+{
+	static const char *const fields[] = {"m", "n", "k", "experts", "topk"};
+
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		if (!quant_states(spec, fields[i]))
+			continue;
+		hm_errbuf_set(errbuf,
+		    "spec '%s': %s is the model's, takes no m, n, k, experts "
+		    "or topk",
+		    spec, fields[i]);
+		return HM_E_INVALID;
+	}
+	for (const struct hm_spec_word *word = hm_spec_operations;
+	     word->name != NULL; word++) {
+		size_t n = strlen(word->name);
+
+		if (strncmp(spec, word->name, n) != 0 ||
+		    (spec[n] != ',' && spec[n] != '\0'))
+			continue;
+		hm_errbuf_set(errbuf,
+		    "spec '%s': %s is an operation, which each layer of the "
+		    "model has of its own",
+		    spec, word->name);
+		return HM_E_INVALID;
+	}
+	return HM_OK;
+}
+
 static int
 quant_take(const char *text, size_t n, char target[HM_SPEC_MAX_CHARS + 1],
     struct hm_errbuf *errbuf)
@@ -249,7 +417,9 @@ quant_take(const char *text, size_t n, char target[HM_SPEC_MAX_CHARS + 1],
 	if (n <= HM_SPEC_MAX_CHARS) {
 		memcpy(target, text, n);
 		target[n] = '\0';
-		error = hm_spec_parse(target, &request, errbuf);
+		error = quant_check_stated(target, errbuf);
+		if (error == HM_OK)
+			error = hm_spec_parse(target, &request, errbuf);
 	} else {
 		hm_errbuf_set(errbuf, "takes at most %d characters",
 		    HM_SPEC_MAX_CHARS);
@@ -325,6 +495,11 @@ quant_read_method(struct hm_model_quant *quant, const json_t *config,
 	size_t i = 0;
 	int error;
 
+	if (!json_is_object(config)) {
+		hm_errbuf_set(errbuf,
+		    "quantization_config: takes a JSON object, or null");
+		return HM_E_INVALID;
+	}
 	quant->quantized = true;
 	quant->skipped = json_object_get(config, "modules_to_not_convert");
 	if (!json_is_array(quant->skipped))
@@ -339,36 +514,48 @@ quant_read_method(struct hm_model_quant *quant, const json_t *config,
 		    method);
 		return HM_E_UNSUPPORTED;
 	}
-	error = quant_methods[i].read(config, dense, errbuf);
+	/* Only now: what the fields of another method are is not known. */
+	error = quant_check_types(config, "quantization_config", errbuf);
+	if (error == HM_OK)
+		error = quant_methods[i].read(config, dense, errbuf);
 	quant->weights[HM_MODEL_EXPERTS] = *dense;
 	return error;
 }
 
 int
-hm_model_quant_init(struct hm_model_quant *quant_out, const json_t *config,
-    const char *quant, struct hm_errbuf *errbuf)
+hm_model_quant_ask(struct hm_model_quant *quant_out, const char *quant,
+    struct hm_errbuf *errbuf)
 {
-	const json_t *method = json_object_get(config, "quantization_config");
-	struct hm_model_quant read;
+	struct hm_model_quant asked;
 	int error = HM_OK;
 
-	memset(&read, 0, sizeof(read));
-	quant_read_wide(&read, config);
+	memset(&asked, 0, sizeof(asked));
 	if (quant != NULL)
-		error = quant_parse(&read, quant, errbuf);
-	if (error == HM_OK && json_is_object(method)) {
-		error = quant_read_method(&read, method, errbuf);
+		error = quant_parse(&asked, quant, errbuf);
+	if (error == HM_OK)
+		*quant_out = asked;
+	return error;
+}
+
+int
+hm_model_quant_read(struct hm_model_quant *quant, const json_t *config,
+    struct hm_errbuf *errbuf)
+{
+	const json_t *method = json_object_get(config, "quantization_config");
+	int error = HM_OK;
+
+	quant_read_wide(quant, config);
+	if (method != NULL && !json_is_null(method)) {
+		error = quant_read_method(quant, method, errbuf);
 		/* Of no interest when both classes are overridden. */
 		if (error == HM_E_UNSUPPORTED &&
-		    read.own[HM_MODEL_DENSE][0] != '\0' &&
-		    read.own[HM_MODEL_EXPERTS][0] != '\0')
+		    quant->own[HM_MODEL_DENSE][0] != '\0' &&
+		    quant->own[HM_MODEL_EXPERTS][0] != '\0')
 			error = HM_OK;
 	}
-	if (error != HM_OK)
-		return error;
-	quant_read_experts(&read, config);
-	*quant_out = read;
-	return HM_OK;
+	if (error == HM_OK)
+		quant_read_experts(quant, config);
+	return error;
 }
 
 /* A pattern as a glob. "re:.*lm_head$": of regular expressions only what such
@@ -442,12 +629,34 @@ quant_print_asked(const struct hm_model_quant *quant, const char *spec,
 	    other && !wide && !quant_states(spec, "c") ? ",c=f16" : "");
 }
 
+/* The fields of --quant that are not about weights and activations: what a
+ * checkpoint leaves open, too. */
+static void
+quant_append_stated(const char *spec, char *text, size_t size)
+{
+	static const char *const fields[] = {"c=", "bias=", "det=", "acc=",
+	    "epi=", "q=", "mx=", "actlayout=", "sms="};
+	const char *item = spec;
+
+	while (item != NULL && *item != '\0') {
+		int length = (int)strcspn(item, ",");
+		size_t n = strlen(text);
+
+		for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+			if (strncmp(item, fields[i], strlen(fields[i])) == 0)
+				(void)snprintf(text + n, size - n, ",%.*s",
+				    length, item);
+		item = item[length] == ',' ? item + length + 1 : NULL;
+	}
+}
+
 /* The checkpoint's weights with the activations that go with them. */
 static void
 quant_print_own(const struct hm_model_quant *quant,
-    const struct hm_model_weights *weights, const struct hm_request *asked,
-    char *text, size_t size)
+    const struct hm_model_weights *weights, const char *spec,
+    const struct hm_request *asked, char *text, size_t size)
 {
+	bool half = strcmp(quant->wide, "f16") == 0 && !quant_states(spec, "c");
 	char a[HM_TYPE_CHARS], act[24] = "";
 	uint32_t bits = weights->act_type[0] != '\0' ? 8 : 16;
 
@@ -456,7 +665,7 @@ quant_print_own(const struct hm_model_quant *quant,
 	(void)snprintf(act, sizeof(act), ",act=%s", weights->act);
 	if (asked != NULL) {
 		bits = hm_type_bits(asked->a_type);
-		if (bits == 16)
+		if (bits == 16 && !quant_states(spec, "a"))
 			(void)snprintf(a, sizeof(a), "%s", quant->wide);
 		else
 			hm_type_print(asked->a_type, a);
@@ -470,8 +679,33 @@ quant_print_own(const struct hm_model_quant *quant,
 			    asked->act_group);
 	}
 	(void)snprintf(text, size, "%s,a=%s%s%s", weights->text, a,
-	    bits == 16 ? "" : act,
-	    bits != 16 && strcmp(quant->wide, "f16") == 0 ? ",c=f16" : "");
+	    bits == 16 ? "" : act, bits != 16 && half ? ",c=f16" : "");
+	quant_append_stated(spec, text, size);
+}
+
+/* A field that --quant states by itself and that did not come to be: the
+ * checkpoint says otherwise. */
+static int
+quant_check_kept(const char *spec, const struct hm_request *asked,
+    const struct hm_request *request, struct hm_errbuf *errbuf)
+{
+	for (size_t i = 0; i < hm_spec_n_fields; i++) {
+		const struct hm_spec_field *field = &hm_spec_fields[i];
+		uint32_t wanted, got;
+
+		memcpy(&wanted, (const char *)asked + field->offset,
+		    sizeof(wanted));
+		memcpy(&got, (const char *)request + field->offset,
+		    sizeof(got));
+		if (wanted == got || !quant_states(spec, field->name))
+			continue;
+		hm_errbuf_set(errbuf,
+		    "--quant: spec '%s': %s is not what the checkpoint says; "
+		    "experts=Q,dense=Q overrides it",
+		    spec, field->name);
+		return HM_E_INVALID;
+	}
+	return HM_OK;
 }
 
 int
@@ -482,7 +716,7 @@ hm_model_quant_request(const struct hm_model_quant *quant,
 	const struct hm_model_weights *weights = &quant->weights[place->class];
 	const char *own = quant->own[place->class];
 	const char *spec = own[0] != '\0' ? own : quant->all;
-	struct hm_request asked = {0};
+	struct hm_request asked = {0}, request;
 	char fields[2 * HM_SPEC_MAX_CHARS];
 	char text[3 * HM_SPEC_MAX_CHARS];
 	bool wide = quant->quantized
@@ -501,13 +735,17 @@ hm_model_quant_request(const struct hm_model_quant *quant,
 		return error;
 
 	if (quant->quantized && own[0] == '\0')
-		quant_print_own(quant, weights, spec[0] != '\0' ? &asked : NULL,
-		    fields, sizeof(fields));
+		quant_print_own(quant, weights, spec,
+		    spec[0] != '\0' ? &asked : NULL, fields, sizeof(fields));
 	else
 		quant_print_asked(quant, spec, &asked, fields, sizeof(fields));
 	(void)snprintf(text, sizeof(text), "%s,%s", place->operation, fields);
-	error = hm_spec_parse(text, request_out, errbuf);
-	if (error == HM_OK)
-		*planned_out = true;
-	return error;
+	error = hm_spec_parse(text, &request, errbuf);
+	if (error == HM_OK && spec[0] != '\0')
+		error = quant_check_kept(spec, &asked, &request, errbuf);
+	if (error != HM_OK)
+		return error;
+	*request_out = request;
+	*planned_out = true;
+	return HM_OK;
 }

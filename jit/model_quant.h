@@ -49,17 +49,28 @@ struct hm_model_quant {
 };
 
 /**
- * Read quantization_config, expert_dtype and torch_dtype of a model, and
- * --quant.
+ * Read --quant alone. What the model decides (sizes, experts, the operation) is
+ * refused in it.
  *
- * config  the whole config.json; borrowed until the quant is no longer used
- * quant   NULL = none
+ * quant_out  set whole on success
+ * quant      NULL = none
  *
- * Returns HM_OK, HM_E_INVALID or HM_E_UNSUPPORTED (a method we do not know and
- * that --quant does not override), reason in errbuf.
+ * Returns HM_OK, or HM_E_INVALID with the reason in errbuf, "--quant" first.
  */
-int hm_model_quant_init(struct hm_model_quant *quant_out, const json_t *config,
-    const char *quant, struct hm_errbuf *errbuf);
+int hm_model_quant_ask(struct hm_model_quant *quant_out, const char *quant,
+    struct hm_errbuf *errbuf);
+
+/**
+ * Add quantization_config, expert_dtype and torch_dtype of a model.
+ *
+ * quant   of hm_model_quant_ask; of no use on failure
+ * config  the whole config.json; borrowed until the quant is no longer used
+ *
+ * Returns HM_OK, HM_E_INVALID or HM_E_UNSUPPORTED (a method or a form of one
+ * that we do not know and that --quant does not override), reason in errbuf.
+ */
+int hm_model_quant_read(struct hm_model_quant *quant, const json_t *config,
+    struct hm_errbuf *errbuf);
 
 /**
  * The request of one layer, without sizes.

@@ -66,8 +66,8 @@ plan_target_names(char *text, size_t size)
 	}
 }
 
-static int
-plan_check_target(const struct hm_target *target, struct hm_errbuf *errbuf)
+int
+hm_plan_check_target(const struct hm_target *target, struct hm_errbuf *errbuf)
 {
 	const struct hm_tune_target *known = plan_target_find(target->cc);
 	char name[16], names[256];
@@ -87,8 +87,9 @@ plan_check_target(const struct hm_target *target, struct hm_errbuf *errbuf)
 	    (target->suffix != 0 &&
 		strchr(known->suffixes, (int)target->suffix) == NULL)) {
 		plan_target_names(names, sizeof(names));
-		hm_errbuf_set(errbuf, "architecture %s is not known: takes %s",
-		    name, names);
+		hm_errbuf_set(errbuf,
+		    "architecture %s: this build has kernels for %s only", name,
+		    names);
 		return HM_E_UNSUPPORTED;
 	}
 	return HM_OK;
@@ -240,7 +241,7 @@ plan_check(const struct hm_request *request, struct hm_errbuf *errbuf)
 	if (error == HM_OK)
 		error = plan_check_sizes(request, errbuf);
 	if (error == HM_OK)
-		error = plan_check_target(&request->target, errbuf);
+		error = hm_plan_check_target(&request->target, errbuf);
 	return error;
 }
 
@@ -377,7 +378,7 @@ hm_plan_all_configs(const struct hm_target *target, struct hm_config *configs,
 	static const uint32_t groups[] = {0, 32, 64, 128};
 	struct plan_list list = {configs, 0, max};
 
-	if (plan_check_target(target, NULL) != HM_OK)
+	if (hm_plan_check_target(target, NULL) != HM_OK)
 		return 0;
 	for (uint32_t act = 0; act < 2; act++) {
 		for (size_t g = 0; g < 4; g++) {

@@ -49,6 +49,16 @@ struct hm_plan {
 int hm_plan_compute(const struct hm_request *request, struct hm_plan *plan_out,
     struct hm_errbuf *errbuf);
 
+/**
+ * Whether this build has kernels for a target at all. A compiler may know more
+ * targets: those serve sources of a client's own.
+ *
+ * Returns HM_OK, HM_E_INVALID (none is given) or HM_E_UNSUPPORTED, the reason
+ * in errbuf with the targets that there are.
+ */
+int hm_plan_check_target(const struct hm_target *target,
+    struct hm_errbuf *errbuf);
+
 /* The row that serves m (0 counts as 1). Never NULL for a computed plan. */
 const struct hm_plan_row *hm_plan_find(const struct hm_plan *plan, uint32_t m);
 

@@ -179,9 +179,9 @@ hm_report_parse(const char *log, const char *entry,
 static bool
 report_is_error(const struct report_line *line)
 {
-	static const char *const marks[] = {": error", "; error",
-	    " error: ", "catastrophic error", "ptxas fatal", "LLVM ERROR",
-	    "Command-line error"};
+	static const char *const marks[] = {": error", "; error", "; fatal",
+	    " error: ", "catastrophic error", "ptxas error", "ptxas fatal",
+	    "LLVM ERROR", "Command-line error"};
 	size_t i = 0;
 
 	for (i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {

@@ -334,6 +334,20 @@ spec_drop_act(struct spec_parser *parser)
 	request->act_group = 0;
 }
 
+/* mx=fused is the number 0, which hm_spec_check cannot tell from nothing. */
+static int
+spec_check_mx(const struct spec_parser *parser)
+{
+	const struct hm_spec_field *mx = spec_field_find("mx");
+
+	if (mx == NULL || (parser->given >> (mx - hm_spec_fields) & 1) == 0 ||
+	    parser->request.scale_type == HM_TYPE_E8M0)
+		return HM_OK;
+	hm_errbuf_set(parser->errbuf,
+	    "mx: takes scales of stype=e8m0, as mxfp4a16 has");
+	return HM_E_INVALID;
+}
+
 void
 hm_spec_init(struct hm_request *request)
 {
@@ -354,14 +368,22 @@ hm_spec_parse(const char *text, struct hm_request *request_out,
 		    HM_SPEC_MAX_CHARS);
 		return HM_E_INVALID;
 	}
+	if (text[0] == '\0') {
+		hm_errbuf_set(errbuf,
+		    "spec '': is empty, takes a shorthand or fields, as in "
+		    "w4a16,m=1,n=8192,k=8192");
+		return HM_E_INVALID;
+	}
 	memset(&parser, 0, sizeof(parser));
 	parser.errbuf = errbuf;
 	error = spec_take_list(&parser, text);
 	if (error != HM_OK)
 		goto out;
 	spec_drop_act(&parser);
-	hm_spec_complete(&parser.request);
 	error = hm_spec_check(&parser.request, errbuf);
+	hm_spec_complete(&parser.request);
+	if (error == HM_OK)
+		error = spec_check_mx(&parser);
 	if (error != HM_OK)
 		goto out;
 

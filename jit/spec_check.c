@@ -267,8 +267,10 @@ spec_weight_fits(uint32_t w_type, uint32_t a_type)
 	return spec_float_fits(w_type, a_type);
 }
 
+/* stated: what the caller calls the type, for messages. */
 static int
-spec_check_weights(const struct hm_request *request, struct hm_errbuf *errbuf)
+spec_check_weights(const struct hm_request *request, uint32_t stated,
+    struct hm_errbuf *errbuf)
 {
 	uint32_t w_type = request->w_type;
 	uint32_t a_type = request->a_type;
@@ -281,7 +283,7 @@ spec_check_weights(const struct hm_request *request, struct hm_errbuf *errbuf)
 		    "most 8 bits");
 		return HM_E_INVALID;
 	}
-	hm_type_print(w_type, w_text);
+	hm_type_print(stated, w_text);
 	if (!hm_type_is_valid(w_type) || hm_type_bits(w_type) > 8 ||
 	    w_type == HM_TYPE_E8M0) {
 		hm_errbuf_set(errbuf,
@@ -461,7 +463,7 @@ hm_spec_check(const struct hm_request *request, struct hm_errbuf *errbuf)
 	error = spec_check_types(&full, errbuf);
 	if (error == HM_OK)
 		error = spec_has_weights(&full)
-			    ? spec_check_weights(&full, errbuf)
+			    ? spec_check_weights(&full, request->w_type, errbuf)
 			    : spec_check_no_weights(&full, errbuf);
 	if (error == HM_OK)
 		error = spec_check_activations(&full, errbuf);

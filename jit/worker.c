@@ -268,18 +268,23 @@ worker_prepare(const struct hm_job *job, const struct hm_frame *frame,
 	return HM_E_INVALID;
 }
 
-/* Cut at the end of a line where that is possible. */
+/* Cut at the end of a line where that is possible, and say so. */
 static void
 worker_cut_log(char *log)
 {
+	static const char notice[] = "humming-worker: log cut at 16 KiB\n";
+	const size_t n_kept = HM_MAX_LOG_BYTES - (sizeof(notice) - 1) - 1;
 	char *end = NULL;
 
 	if (strlen(log) <= HM_MAX_LOG_BYTES)
 		return;
-	log[HM_MAX_LOG_BYTES] = 0;
+	log[n_kept] = 0;
 	end = strrchr(log, '\n');
-	if (end != NULL)
-		end[1] = 0;
+	if (end == NULL) {
+		end = log + n_kept;
+		*end = '\n';
+	}
+	memcpy(end + 1, notice, sizeof(notice));
 }
 
 /* What the log says goes into the reply, the log last, as it is cut. */

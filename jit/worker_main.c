@@ -20,6 +20,7 @@
 #include "jit/toolchain_nvrtc.h"
 #include "jit/worker.h"
 #include "proto/codec.h"
+#include "proto/fd.h"
 
 #define MAIN_CHANNEL_FD  3
 #define MAIN_IMAGE_BYTES (64u << 20)
@@ -272,6 +273,8 @@ main(int argc, char **argv)
 	char *nvrtc = NULL;
 	int status = 0;
 
+	if (hm_fd_reserve_stdio() != HM_OK)
+		_exit(EXIT_FAILURE);
 	status = main_parse(argc, argv, &options);
 	if (status == -1) {
 		/* A worker leaves this folder before it looks for NVRTC. */

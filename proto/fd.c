@@ -41,6 +41,22 @@ hm_fd_close(int *fd)
 }
 
 int
+hm_fd_reserve_stdio(void)
+{
+	int fd;
+
+	for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++) {
+		if (fcntl(i, F_GETFD) != -1)
+			continue;
+		/* The lowest that is free, which is i. */
+		fd = open("/dev/null", i == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+		if (fd == -1)
+			return HM_E_SYSTEM;
+	}
+	return HM_OK;
+}
+
+int
 hm_fd_write_all(int fd, const void *bytes, size_t n_bytes)
 {
 	const uint8_t *at = bytes;

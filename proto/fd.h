@@ -15,6 +15,14 @@
 /* Close *fd unless it is -1, and set it to -1. Keeps errno. */
 void hm_fd_close(int *fd);
 
+/**
+ * Take the place of those of 0, 1 and 2 that are closed, so that no socket or
+ * file opened later gets their number. They fail as closed ones do: 0 cannot be
+ * read, 1 and 2 cannot be written. First thing in main, as it looks before it
+ * opens. Returns HM_OK or HM_E_SYSTEM.
+ */
+int hm_fd_reserve_stdio(void);
+
 /* The whole buffer, whatever the kernel takes at once. HM_OK, HM_E_SYSTEM. */
 int hm_fd_write_all(int fd, const void *bytes, size_t n_bytes);
 

@@ -329,8 +329,10 @@ struct wrong {
 	const char *says;
 };
 
+/* blamed: how the message begins. */
 static void
-expect_refused(const struct wrong *wrong, uint32_t tp, uint32_t ep)
+expect_blamed(const char *blamed, const struct wrong *wrong, uint32_t tp,
+    uint32_t ep)
 {
 	struct hm_model_options options = {tp, ep, wrong->quant};
 	struct hm_model model;
@@ -341,10 +343,16 @@ expect_refused(const struct wrong *wrong, uint32_t tp, uint32_t ep)
 	error = hm_model_parse(wrong->text, strlen(wrong->text), "m.json",
 	    &options, &model, &errbuf);
 	if (error != wrong->error || model.n_layers != 12345 ||
-	    strncmp(errbuf.text, "m.json", 6) != 0 ||
+	    strncmp(errbuf.text, blamed, strlen(blamed)) != 0 ||
 	    strstr(errbuf.text, wrong->says) == NULL ||
 	    strchr(errbuf.text, '\n') != NULL)
 		fail_msg("%d: %s (wanted %s)", error, errbuf.text, wrong->says);
+}
+
+static void
+expect_refused(const struct wrong *wrong, uint32_t tp, uint32_t ep)
+{
+	expect_blamed("m.json: ", wrong, tp, ep);
 }
 
 #define LLAMA                                                                  \
@@ -371,9 +379,9 @@ test_model__bad_models_are_refused_by_field(void **state)
 		HM_E_INVALID, "hidden_size"},
 	    {LLAMA "}", NULL, HM_E_INVALID, "takes --quant"},
 	    {LLAMA "}", "experts=w4a16", HM_E_INVALID, "takes --quant"},
-	    {LLAMA "}", "w9a9", HM_E_INVALID, "--quant: spec 'w9a9'"},
-	    {LLAMA "}", "dense=", HM_E_INVALID, "--quant"},
-	    {LLAMA "}", "experts=w4a16,dense=zz", HM_E_INVALID, "'zz'"},
+	    {LLAMA ", \"head_dim\": 0}", "w4a16", HM_E_INVALID, "head_dim"},
+	    {LLAMA ", \"num_key_value_heads\": 0}", "w4a16", HM_E_INVALID,
+		"num_key_value_heads"},
 	    {LLAMA QC("\"quant_method\": \"bits\"") "}", NULL, HM_E_UNSUPPORTED,
 		"quant_method 'bits'"},
 	    {LLAMA QC("\"quant_method\": \"gptq\"") "}", NULL, HM_E_INVALID,
@@ -395,15 +403,140 @@ test_model__bad_models_are_refused_by_field(void **state)
 	    "num_attention_heads = 8 is not divisible by 3 ranks"};
 	static const struct wrong tp32 = {LLAMA "}", "w4a16", HM_E_INVALID,
 	    "not divisible by 32 ranks"};
-	static const struct wrong odd = {LLAMA "}", "w4a16", HM_E_INVALID,
-	    "--tp 2 and --ep 3"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(wrongs) / sizeof(wrongs[0]); i++)
 		expect_refused(&wrongs[i], 1, 1);
 	expect_refused(&tp3, 3, 1);
 	expect_refused(&tp32, 32, 1);
-	expect_refused(&odd, 2, 3);
+}
+
+/* What was asked for is wrong, whatever the file says. */
+static void
+test_model__bad_options_are_not_blamed_on_the_file(void **state)
+{
+	static const struct wrong wrongs[] = {
+	    {LLAMA "}", "w9a9", HM_E_INVALID, "spec 'w9a9'"},
+	    {LLAMA "}", "", HM_E_INVALID, "empty"},
+	    {LLAMA "}", "dense=", HM_E_INVALID, "empty"},
+	    {LLAMA "}", "experts=w4a16,dense=zz", HM_E_INVALID, "'zz'"},
+	    {"not JSON", "w9a9", HM_E_INVALID, "'w9a9'"},
+	    {LLAMA "}", "w4a16,m=1", HM_E_INVALID, "m is the model's"},
+	    {LLAMA "}", "w4a16,n=3", HM_E_INVALID, "n is the model's"},
+	    {LLAMA "}", "w4a16,k=8", HM_E_INVALID, "k is the model's"},
+	    {LLAMA "}", "w4a16,experts=8", HM_E_INVALID, "experts is the"},
+	    {LLAMA "}", "w4a16,topk=8", HM_E_INVALID, "topk is the model's"},
+	    {LLAMA "}", "dense=w4a16,n=3", HM_E_INVALID, "n is the model's"},
+	    {LLAMA "}", "moe-indexed,w4a16", HM_E_INVALID, "an operation"},
+	    {LLAMA "}", "gemm,w4a16", HM_E_INVALID, "an operation"},
+	};
+	static const struct wrong odd = {LLAMA "}", "w4a16", HM_E_INVALID,
+	    "one must divide the other"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrongs) / sizeof(wrongs[0]); i++)
+		expect_blamed("--quant: ", &wrongs[i], 1, 1);
+	expect_blamed("--tp 2 and --ep 3: ", &odd, 2, 3);
+}
+
+#define GROUP(bits)                                                            \
+	"{\"targets\": [\"Linear\"], \"weights\": {\"num_bits\": " bits        \
+	", \"type\": \"int\", \"group_size\": 128}}"
+#define CT(groups)                                                             \
+	QC("\"quant_method\": \"compressed-tensors\", \"config_groups\": "     \
+	   "{" groups "}")
+
+static void
+test_model__groups_of_one_mind_are_one(void **state)
+{
+	(void)state;
+	expect_first(CT("\"weights_4\": " GROUP("4")), NULL,
+	    "w=u4,group=128,n=3072,k=1024");
+	expect_first(
+	    CT("\"group_0\": " GROUP("4") ", \"group_1\": " GROUP("4")), NULL,
+	    "w=u4,group=128,n=3072,k=1024");
+	expect_first(
+	    CT("\"group_0\": " GROUP("4") ", \"group_1\": " GROUP("8")),
+	    "experts=w4a16,dense=w4a16,group=64",
+	    "w=u4,group=64,n=3072,k=1024");
+}
+
+static void
+test_model__senseless_quantization_is_refused_by_field(void **state)
+{
+	static const char *const values[] = {"[]", "\"x\"", "7", "true",
+	    "[{\"quant_method\": \"fp8\"}]"};
+	static const struct wrong wrongs[] = {
+	    {LLAMA QC("\"quant_method\": 7") "}", NULL, HM_E_UNSUPPORTED,
+		"quant_method '' is not known"},
+	    {LLAMA QC("\"quant_method\": \"gptq\", \"bits\": \"4\"") "}", NULL,
+		HM_E_INVALID, "bits is of the wrong type"},
+	    {LLAMA QC("\"quant_method\": \"awq\", \"bits\": 4, "
+		      "\"group_size\": \"128\"") "}",
+		NULL, HM_E_INVALID, "group_size is of"},
+	    {LLAMA QC("\"quant_method\": \"gptq\", \"bits\": 4, "
+		      "\"sym\": \"no\"") "}",
+		NULL, HM_E_INVALID, "sym is of"},
+	    {LLAMA QC("\"quant_method\": \"fp8\", "
+		      "\"modules_to_not_convert\": \"lm_head\"") "}",
+		NULL, HM_E_INVALID, "modules_to_not_convert is of"},
+	    {LLAMA QC("\"quant_method\": \"fp8\", "
+		      "\"weight_block_size\": 128") "}",
+		NULL, HM_E_INVALID, "weight_block_size is of"},
+	    {LLAMA CT("") "}", NULL, HM_E_INVALID, "config_groups takes"},
+	    {LLAMA CT("\"group_0\": 7") "}", NULL, HM_E_INVALID,
+		"config_groups.group_0.weights"},
+	    {LLAMA CT("\"a\": {\"weights\": []}") "}", NULL, HM_E_INVALID,
+		"a: weights is of"},
+	    {LLAMA CT("\"a\": {\"weights\": {\"num_bits\": 4, "
+		      "\"group_size\": \"big\"}}") "}",
+		NULL, HM_E_INVALID, "a: group_size is of"},
+	    {LLAMA CT(
+		 "\"group_0\": " GROUP("4") ", \"group_1\": " GROUP("8")) "}",
+		NULL, HM_E_UNSUPPORTED, "group_0 and group_1 differ"},
+	    {LLAMA CT("\"a\": {\"targets\": [\"re:.*mlp.*\"], \"weights\": "
+		      "{\"num_bits\": 4}}") "}",
+		NULL, HM_E_UNSUPPORTED, "config_groups.a.targets"},
+	};
+	char text[256];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		const struct wrong wrong = {text, i % 2 != 0 ? "w4a16" : NULL,
+		    HM_E_INVALID, "quantization_config: takes a JSON object"};
+
+		(void)snprintf(text, sizeof(text),
+		    LLAMA ", \"quantization_config\": %s}", values[i]);
+		expect_refused(&wrong, 1, 1);
+	}
+	for (size_t i = 0; i < sizeof(wrongs) / sizeof(wrongs[0]); i++)
+		expect_refused(&wrongs[i], 1, 1);
+}
+
+#define GPTQ QC("\"quant_method\": \"gptq\", \"bits\": 4, \"group_size\": 128")
+
+/* A stated field is in the request, or the request is refused. */
+static void
+test_model__stated_fields_are_honoured_or_refused(void **state)
+{
+	static const char *const refused[] = {"w4a16,group=64", "w4a16,w=u3",
+	    "w4a16,zp=int", "w4a16,stype=f16"};
+
+	(void)state;
+	expect_first("", "w4a16,bias=1", "w=u4,group=128,bias=1,n=3072,k=1024");
+	expect_first(GPTQ, "w4a16,bias=1,det=1",
+	    "w=u4,group=128,bias=1,det=1,n=3072,k=1024");
+	expect_first(GPTQ, "w4a16,group=128", "w=u4,group=128,n=3072,k=1024");
+	expect_first(GPTQ, "w8a16", "w=u4,group=128,n=3072,k=1024");
+	expect_first(GPTQ, "w4a16,a=f16", "a=f16,w=u4,group=128,n=3072,k=1024");
+	expect_first(GPTQ, "w4a8,c=f16",
+	    "a=e4m3,w=u4,c=f16,group=128,n=3072,k=1024");
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		const struct wrong wrong = {LLAMA GPTQ "}", refused[i],
+		    HM_E_INVALID, "is not what the checkpoint says"};
+
+		expect_refused(&wrong, 1, 1);
+	}
 }
 
 static void
@@ -417,6 +550,10 @@ test_model__unknown_methods_matter_only_where_not_overridden(void **state)
 			     "experts=w4a16,dense=w4a16", &model, &errbuf),
 	    HM_OK);
 	assert_int_equal(model.n_layers, 4);
+	assert_int_equal(parse(QC("\"quant_method\": \"quanto\", "
+				  "\"weights\": \"int8\""),
+			     "experts=w4a16,dense=w4a16", &model, &errbuf),
+	    HM_OK);
 	assert_int_equal(parse(QC("\"quant_method\": \"odd\""), "dense=w4a16",
 			     &model, &errbuf),
 	    HM_E_UNSUPPORTED);
@@ -504,6 +641,12 @@ main(void)
 	    cmocka_unit_test(
 		test_model__modules_that_stay_wide_are_not_planned),
 	    cmocka_unit_test(test_model__bad_models_are_refused_by_field),
+	    cmocka_unit_test(
+		test_model__bad_options_are_not_blamed_on_the_file),
+	    cmocka_unit_test(test_model__groups_of_one_mind_are_one),
+	    cmocka_unit_test(
+		test_model__senseless_quantization_is_refused_by_field),
+	    cmocka_unit_test(test_model__stated_fields_are_honoured_or_refused),
 	    cmocka_unit_test(
 		test_model__unknown_methods_matter_only_where_not_overridden),
 	    cmocka_unit_test(test_model__cut_files_are_refused),

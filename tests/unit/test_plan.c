@@ -510,9 +510,11 @@ test_plan__what_is_not_built_is_refused_in_one_line(void **state)
 	    {"w4a16,k=4100", "sm_90a", HM_E_UNSUPPORTED, "k=4100"},
 	    {"w4a16", "sm_75", HM_E_UNSUPPORTED, "sm_80 or newer"},
 	    {"w4a16", "sm_61", HM_E_UNSUPPORTED, "sm_80 or newer"},
-	    {"w4a16", "sm_99", HM_E_UNSUPPORTED, "sm_99 is not known"},
-	    {"w4a16", "sm_90f", HM_E_UNSUPPORTED, "sm_90f is not known"},
-	    {"w4a16", "sm_80a", HM_E_UNSUPPORTED, "sm_80a is not known"},
+	    {"w4a16", "sm_99", HM_E_UNSUPPORTED,
+		"sm_99: this build has kernels for sm_80 "},
+	    {"w4a16", "sm_88", HM_E_UNSUPPORTED, "sm_88: this build has"},
+	    {"w4a16", "sm_90f", HM_E_UNSUPPORTED, "sm_90f: this build has"},
+	    {"w4a16", "sm_80a", HM_E_UNSUPPORTED, "sm_80a: this build has"},
 	    {"w4a16", "sm_999", HM_E_UNSUPPORTED, "sm_90[a]"},
 	};
 

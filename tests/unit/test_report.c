@@ -173,6 +173,14 @@ test_report__first_error_of_every_speaker(void **state)
 	     "'.x'\nptxas fatal   : Ptx assembly aborted due to errors\n",
 		"ptxas application ptx input, line 26; error   : Unknown "
 		"modifier '.x'"},
+	    {"ptxas application ptx input, line 21; fatal   : Parsing error "
+	     "near '.include'\nptxas fatal   : Ptx assembly aborted due to "
+	     "errors\n",
+		"ptxas application ptx input, line 21; fatal   : Parsing error "
+		"near '.include'"},
+	    {"ptxas info    : 0 bytes gmem\nptxas error   : Entry function 'f' "
+	     "uses too much shared data\nptxas fatal   : aborted\n",
+		"ptxas error   : Entry function 'f' uses too much shared data"},
 	    {"\nptxas fatal   : Unresolved extern function 'f'\n",
 		"ptxas fatal   : Unresolved extern function 'f'"},
 	    {"nvrtc: error: unrecognized option -x found\n",

@@ -81,7 +81,7 @@ test_spec__fields_print_in_table_order_without_defaults(void **state)
 	    "actlayout=m,bias=1,det=1,acc=f16,epi=swiglu-oai,q=e4m3,mx=exact,"
 	    "experts=256,topk=6,sms=78");
 	expect_canonical("w4a16,tensor=0,zp=none,bias=0,det=0,acc=f32,epi=none,"
-			 "mx=fused,c=bf16,stype=bf16,m=0",
+			 "c=bf16,stype=bf16,m=0",
 	    "w=u4,group=128");
 	expect_canonical("quant,a=s8,act=tensor", "quant,a=s8,act=tensor");
 	expect_canonical("pack,w4a16", "pack,w=u4,group=128");
@@ -185,7 +185,7 @@ static void
 test_spec__bad_text_is_refused_by_field_and_value(void **state)
 {
 	static const struct wrong wrongs[] = {
-	    {"", "empty"},
+	    {"", "'': is empty, takes a shorthand"},
 	    {"w4a16,", "empty"},
 	    {",w4a16", "empty"},
 	    {"w6a8", "'w6a8'"},
@@ -208,6 +208,8 @@ test_spec__bad_text_is_refused_by_field_and_value(void **state)
 	    {"w4a16,group=64,scale=channel", "scale stands beside group"},
 	    {"w4a16,block=64x64,group=64", "group stands beside block"},
 	    {"w4a16,group=0", "group=0"},
+	    {"w4a16,mx=fused", "mx: takes scales of stype=e8m0"},
+	    {"nvfp4a16,mx=fused", "mx: takes scales of stype=e8m0"},
 	    {"w4a16,group=100", "group=100"},
 	    {"w4a16,group=8", "group=8"},
 	    {"w4a16,scale=row", "scale=row"},
@@ -247,7 +249,7 @@ test_spec__contradictions_are_refused_with_a_reason(void **state)
 	static const struct wrong wrongs[] = {
 	    {"a=e4m3,w=u6,group=128", "w=u6 does not fit a=e4m3"},
 	    {"w4a8,w=u8", "w=u8 does not fit a=e4m3"},
-	    {"w4a8,w=s6", "w=u6 does not fit a=e4m3"},
+	    {"w4a8,w=s6", "w=s6 does not fit a=e4m3"},
 	    {"w4a8,a=e5m2,w=u5", "w=u5 does not fit a=e5m2"},
 	    {"w4a4,w=u5", "w=u5 does not fit a=s4"},
 	    {"nvfp4a4,w=u4", "w=u4 does not fit a=e2m1"},
@@ -263,6 +265,8 @@ test_spec__contradictions_are_refused_with_a_reason(void **state)
 	    {"w4a16,q=e4m3", "q: takes an epilogue"},
 	    {"w4a16,epi=silu-mul,q=e5m2", "q=e5m2"},
 	    {"w4a16,epi=silu-mul,n=7", "n=7"},
+	    {"w=s6,a=e4m3,group=128", "w=s6 does not fit a=e4m3"},
+	    {"w=u6,a=e4m3,group=128", "w=u6 does not fit a=e4m3"},
 	    {"w4a16,mx=exact", "mx=exact"},
 	    {"mxfp4a16,mx=exact", "mx=exact"},
 	    {"w4a8,mx=exact", "mx=exact"},

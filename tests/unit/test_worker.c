@@ -231,6 +231,9 @@ test_worker__log_flood_is_cut(void **state)
 	assert_int_equal(job.result.error, HM_OK);
 	assert_in_range(strlen(job.result.log), HM_MAX_LOG_BYTES / 2,
 	    HM_MAX_LOG_BYTES);
+	assert_string_equal(strrchr(job.result.log, ':'),
+	    ": log cut at 16 KiB\n");
+	assert_true(says(job.result.log, "\nhumming-worker: log cut"));
 	spawned_job_done(&job);
 }
 
