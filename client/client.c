@@ -5,7 +5,6 @@
  */
 #include <humming/client.h>
 
-#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +20,6 @@
 #include "proto/codec.h"
 
 #define DEFAULT_TIMEOUT_MS 30000u
-#define MAX_TIMEOUT_S      4000000.0
 
 struct humming_client {
 	pid_t pid; /* who opened it: a forked child may not use it */
@@ -78,22 +76,18 @@ static int
 client_default_timeout(uint32_t *timeout_ms_out, struct hm_errbuf *errbuf)
 {
 	const char *text = secure_getenv("HUMMING_TIMEOUT");
-	double seconds;
-	char *end;
 
 	if (text == NULL || text[0] == '\0') {
 		*timeout_ms_out = DEFAULT_TIMEOUT_MS;
 		return HM_OK;
 	}
-	errno = 0;
-	seconds = strtod(text, &end);
-	if (*end != '\0' || errno != 0 || !(seconds > 0.0) ||
-	    seconds > MAX_TIMEOUT_S) {
+	if (!hm_deadline_read(text, timeout_ms_out)) {
 		hm_errbuf_set(errbuf,
-		    "HUMMING_TIMEOUT: '%s' is not a number of seconds", text);
+		    "HUMMING_TIMEOUT: takes seconds above 0, up to %u, as in "
+		    "0.5; not '%s'",
+		    HM_DEADLINE_MAX_S, text);
 		return HM_E_INVALID;
 	}
-	*timeout_ms_out = (uint32_t)(seconds * 1000.0 + 0.5);
 	return HM_OK;
 }
 
@@ -315,6 +309,17 @@ client_copy_name(char *name_out, size_t size, const char *name)
 	    name != NULL && name[0] != '\0' ? name : "source");
 }
 
+/* The wire carries no control characters, and a line of a message neither. */
+static bool
+client_is_unclean(const char *text)
+{
+	for (; text != NULL && *text != '\0'; text++) {
+		if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			return true;
+	}
+	return false;
+}
+
 static int
 client_import_source(const struct humming_source *source,
     struct hm_compile *compile, struct hm_errbuf *errbuf)
@@ -332,6 +337,12 @@ client_import_source(const struct humming_source *source,
 		    HM_MAX_SOURCE_BYTES, HM_MAX_OPTIONS);
 		return HM_E_INVALID;
 	}
+	if (client_is_unclean(source->name)) {
+		hm_errbuf_set(errbuf,
+		    "source: its name '%.80s' holds a control character",
+		    source->name);
+		return HM_E_INVALID;
+	}
 	compile->target.cc = source->target_cc;
 	compile->target.suffix = source->target_suffix;
 	compile->source_bytes = (uint32_t)source->text_bytes;
@@ -347,6 +358,12 @@ client_import_source(const struct humming_source *source,
 			hm_errbuf_set(errbuf,
 			    "source: option %u is longer than %u characters", i,
 			    HM_MAX_OPTION_CHARS - 1);
+			return HM_E_INVALID;
+		}
+		if (client_is_unclean(source->options[i])) {
+			hm_errbuf_set(errbuf,
+			    "source: option '%.80s' holds a control character",
+			    source->options[i]);
 			return HM_E_INVALID;
 		}
 		memcpy(compile->options[i], source->options[i], length + 1);

@@ -52,6 +52,9 @@ struct hm_ctl {
 	bool watch;
 	const char *model;
 	struct hm_model_options model_options;
+	const char
+	    *of_model; /* --tp, --ep or --quant that was there, or NULL */
+	bool max_m_given;
 	uint32_t max_m;
 	uint32_t jobs; /* 0 = not given */
 	size_t n_defines;
@@ -86,6 +89,10 @@ int hm_ctl_open(const struct hm_ctl *ctl, bool autostart, int64_t deadline,
 
 /* The targets of --arch, or the GPU's. HM_CTL_OK, or with the line written. */
 int hm_ctl_targets(const struct hm_ctl *ctl,
+    struct hm_target targets_out[HM_CTL_MAX_TARGETS], size_t *n_out);
+
+/* The same, and this build has kernels for each. */
+int hm_ctl_kernel_targets(const struct hm_ctl *ctl,
     struct hm_target targets_out[HM_CTL_MAX_TARGETS], size_t *n_out);
 
 /* The kernels of --model or of the SPECs, for each target. set is initialised

@@ -90,7 +90,7 @@ hm_ctl_bench(const struct hm_ctl *ctl)
 	int code = HM_CTL_OK;
 	int error;
 
-	if (ctl->n_operands == 3 && strcmp(ctl->operands[0], "peer") == 0)
+	if (ctl->n_operands == 4 && strcmp(ctl->operands[0], "peer") == 0)
 		return hm_bench_peer(ctl);
 	if (ctl->n_operands != 1)
 		return hm_ctl_usage(ctl, "takes one of hit, herd and cold");

@@ -18,6 +18,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,7 +139,7 @@ int
 hm_bench_peer(const struct hm_ctl *ctl)
 {
 	struct bare_peer *peer;
-	size_t file_bytes = 0;
+	size_t file_bytes = 0, parent = 0;
 	int is_listener = 0;
 	socklen_t n = sizeof is_listener;
 	int code = HM_CTL_FAILED;
@@ -151,9 +152,12 @@ hm_bench_peer(const struct hm_ctl *ctl)
 	if (!peer_number(ctl->operands[1], sizeof peer->reply,
 		&peer->reply_bytes) ||
 	    !peer_number(ctl->operands[2], HM_MAX_IMAGE_BYTES, &file_bytes) ||
+	    !peer_number(ctl->operands[3], INT_MAX, &parent) ||
 	    getsockopt(PEER_FD, SOL_SOCKET, SO_ACCEPTCONN, &is_listener, &n) ==
 		-1)
 		code = hm_ctl_usage(ctl, "takes one of hit, herd and cold");
+	else if (getppid() != (pid_t)parent) /* it died before the prctl */
+		code = HM_CTL_FAILED;
 	else if (file_bytes == 0 ||
 		 (hm_fd_memory("hm-bench", file_bytes, &peer->file_fd) ==
 			 HM_OK &&
@@ -171,8 +175,8 @@ bare_spawn(struct hm_bench *bench, struct hm_bench_bare *bare, int fd)
 {
 	char self[4096];
 	char command[] = "bench", peer[] = "peer";
-	char reply[24], file[24];
-	char *arguments[] = {self, command, peer, reply, file, NULL};
+	char reply[24], file[24], parent[24];
+	char *arguments[] = {self, command, peer, reply, file, parent, NULL};
 	struct hm_bench_program program = {.arguments = arguments,
 	    .fd = fd,
 	    .log_fd = STDERR_FILENO};
@@ -182,6 +186,7 @@ bare_spawn(struct hm_bench *bench, struct hm_bench_bare *bare, int fd)
 	self[n > 0 ? n : 0] = '\0';
 	(void)snprintf(reply, sizeof reply, "%zu", bare->sizes.reply_bytes);
 	(void)snprintf(file, sizeof file, "%zu", bare->sizes.file_bytes);
+	(void)snprintf(parent, sizeof parent, "%ld", (long)getpid());
 	error = hm_bench_spawn(&program, &bare->pid);
 	if (error != HM_OK)
 		hm_errbuf_set(&bench->why, "cannot start a bare peer: %s",

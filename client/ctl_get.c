@@ -112,7 +112,7 @@ get_one(const struct hm_ctl *ctl)
 	error = hm_spec_parse(ctl->operands[0], &request, &why);
 	if (error != HM_OK)
 		return hm_ctl_fail(ctl, "%s", hm_ctl_why(error, &why));
-	code = hm_ctl_targets(ctl, targets, &n_targets);
+	code = hm_ctl_kernel_targets(ctl, targets, &n_targets);
 	if (code != HM_CTL_OK)
 		return code;
 	if (n_targets != 1)
@@ -165,8 +165,9 @@ get_print_table(const struct get_results *results)
 	}
 	hm_ctl_table_print(&table, stdout);
 	hm_ctl_table_done(&table);
-	(void)printf("%zu kernels, %llu bytes, all here after %u us\n",
-	    results->n, (unsigned long long)bytes, wait_us);
+	(void)printf("%zu kernel%s, %llu bytes, all here after %u us\n",
+	    results->n, results->n == 1 ? "" : "s", (unsigned long long)bytes,
+	    wait_us);
 }
 
 static int
@@ -212,5 +213,8 @@ hm_ctl_get(const struct hm_ctl *ctl)
 	if (ctl->n_operands != 1)
 		return hm_ctl_usage(ctl,
 		    ctl->n_operands == 0 ? "needs a SPEC" : "takes one SPEC");
+	if (ctl->of_model != NULL || ctl->max_m_given)
+		return hm_ctl_usage(ctl, "--%s takes --model beside it",
+		    ctl->of_model != NULL ? ctl->of_model : "max-m");
 	return get_one(ctl);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/ctl.h"
+#include "proto/fd.h"
 
 struct ctl_command {
 	const char *name;
@@ -20,13 +21,16 @@ struct ctl_command {
 #define HELP_ARCH                                                              \
 	"  --arch A           architecture: sm_90a, sm_80, ...; default: the " \
 	"GPU's\n"
+#define HELP_ARCHS "  --arch A,B,...     architectures; default: the GPU's\n"
 #define HELP_MODEL                                                             \
 	"  --model JSON|DIR   config.json of a model, or the folder of one\n"  \
 	"  --tp N, --ep N     tensor and expert parallel degree (1)\n"         \
 	"  --quant Q          quantization where the checkpoint leaves it "    \
 	"open:\n"                                                              \
-	"                     a SPEC, or experts=Q,dense=Q\n"                  \
-	"  --max-m M          largest number of tokens (8192)\n"
+	"                     a SPEC, or experts=Q,dense=Q; sizes, experts\n"  \
+	"                     and the operation are the model's\n"             \
+	"  --max-m M          largest number of tokens (8192); also with "     \
+	"SPECs\n"
 #define HELP_JSON "  --json             JSON instead of text\n"
 
 static const struct ctl_command ctl_commands[] = {
@@ -50,7 +54,7 @@ static const struct ctl_command ctl_commands[] = {
 		  "\n"
 		  "example: hummingctl stats --watch\n",
 	HM_CTL_JSON | HM_CTL_WATCH, false, hm_ctl_stats},
-    {"get", "SPEC [--arch A] [-o FILE] [--json]",
+    {"get", "(SPEC | --model JSON|DIR) [--arch A] [-o FILE] [--json]",
 	"get one kernel: from the cache, or built",
 	HELP_ARCH
 	"  -o FILE            write the cubin to FILE\n" HELP_JSON "\n"
@@ -77,11 +81,14 @@ static const struct ctl_command ctl_commands[] = {
 	"axpy.cubin\n",
 	HM_CTL_ARCH | HM_CTL_OUTPUT | HM_CTL_JSON | HM_CTL_DEFINE, true,
 	hm_ctl_compile},
-    {"plan", "(--model JSON|DIR | SPEC...) [--arch A] [--json]",
+    {"plan", "(--model JSON|DIR | SPEC...) [--arch A,B,...] [--json]",
 	"list the kernels that a model needs",
-	HELP_MODEL HELP_ARCH HELP_JSON
+	HELP_MODEL HELP_ARCHS HELP_JSON
 	"\n"
-	"Asks no daemon. Lists exactly what prewarm builds.\n"
+	"Asks no daemon. Lists exactly what prewarm builds. bias=1 may stand "
+	"in\n"
+	"a SPEC, but is an argument of the launch: it leads to no other "
+	"kernel.\n"
 	"\n"
 	"examples: hummingctl plan --model config.json --quant w4a16 --arch "
 	"sm_90a\n"
@@ -89,8 +96,7 @@ static const struct ctl_command ctl_commands[] = {
 	HM_CTL_ARCH | HM_CTL_JSON | HM_CTL_MODEL, true, hm_ctl_plan},
     {"prewarm", "(--model JSON|DIR | SPEC...) [--arch A,B,...] [--jobs N]",
 	"build the kernels that a model needs",
-	HELP_MODEL
-	"  --arch A,B,...     architectures; default: the GPU's\n"
+	HELP_MODEL HELP_ARCHS
 	"  --jobs N           requests in flight (all)\n" HELP_JSON "\n"
 	"Returns when all are ready; no deadline unless --timeout is given.\n"
 	"\n"
@@ -236,6 +242,8 @@ main(int argc, char **argv)
 	struct hm_ctl ctl;
 	int code;
 
+	if (hm_fd_reserve_stdio() != HM_OK)
+		return HM_CTL_FAILED;
 	code = hm_ctl_parse(argc, argv, &ctl);
 	if (code != HM_CTL_OK)
 		return code;

@@ -8,14 +8,13 @@
  */
 #include "client/ctl.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_TIMEOUT_S 4000000.0
+#include "client/deadline.h"
 
 enum option_code {
 	OPTION_SOCKET = 256,
@@ -98,22 +97,6 @@ hm_ctl_why(int error, const struct hm_errbuf *errbuf)
 	return errbuf->text[0] != '\0' ? errbuf->text : hm_strerror(error);
 }
 
-/* Seconds, with a fraction if wanted. */
-static bool
-options_seconds(const char *text, uint32_t *ms_out)
-{
-	double seconds;
-	char *end;
-
-	errno = 0;
-	seconds = strtod(text, &end);
-	if (end == text || *end != '\0' || errno != 0 || !(seconds > 0.0) ||
-	    seconds > MAX_TIMEOUT_S)
-		return false;
-	*ms_out = (uint32_t)(seconds * 1000.0 + 0.999);
-	return true;
-}
-
 /* A positive number up to `most`. */
 static bool
 options_number(const char *text, uint32_t most, uint32_t *value_out)
@@ -131,6 +114,16 @@ options_number(const char *text, uint32_t most, uint32_t *value_out)
 		return false;
 	*value_out = (uint32_t)value;
 	return true;
+}
+
+static const char *
+options_name(int code)
+{
+	const struct option *option = options_long;
+
+	while (option->name != NULL && option->val != code)
+		option++;
+	return option->name;
 }
 
 static int
@@ -159,6 +152,8 @@ static int
 options_take_model(struct hm_ctl *ctl, int code)
 {
 	ctl->given |= HM_CTL_MODEL;
+	if (code == OPTION_TP || code == OPTION_EP || code == OPTION_QUANT)
+		ctl->of_model = options_name(code);
 	switch (code) {
 	case OPTION_MODEL:
 		ctl->model = optarg;
@@ -173,6 +168,7 @@ options_take_model(struct hm_ctl *ctl, int code)
 		ctl->model_options.quant = optarg;
 		return HM_CTL_OK;
 	default:
+		ctl->max_m_given = true;
 		return options_take_number(ctl, "max-m", 1u << 20, &ctl->max_m);
 	}
 }
@@ -180,6 +176,14 @@ options_take_model(struct hm_ctl *ctl, int code)
 static int
 options_take(struct hm_ctl *ctl, int code)
 {
+	if (optarg != NULL && optarg[0] == '\0')
+		return code < OPTION_SOCKET
+			   ? hm_ctl_usage(ctl,
+				 "option -%c takes a value that is not empty",
+				 code)
+			   : hm_ctl_usage(ctl,
+				 "option --%s takes a value that is not empty",
+				 options_name(code));
 	switch (code) {
 	case 'h':
 		ctl->help = true;
@@ -191,10 +195,12 @@ options_take(struct hm_ctl *ctl, int code)
 		ctl->socket_path = optarg;
 		return HM_CTL_OK;
 	case OPTION_TIMEOUT:
-		if (options_seconds(optarg, &ctl->timeout_ms))
+		if (hm_deadline_read(optarg, &ctl->timeout_ms))
 			return HM_CTL_OK;
 		return hm_ctl_usage(ctl,
-		    "--timeout takes a number of seconds, not '%s'", optarg);
+		    "--timeout takes seconds above 0, up to %u, as in 0.5; "
+		    "not '%s'",
+		    HM_DEADLINE_MAX_S, optarg);
 	case OPTION_ARCH:
 		ctl->given |= HM_CTL_ARCH;
 		ctl->arch = optarg;
@@ -221,6 +227,23 @@ options_take(struct hm_ctl *ctl, int code)
 	}
 }
 
+/* getopt_long takes any beginning of a name that is unique today. HM_CTL_OK if
+ * the name stands there whole. */
+static int
+options_check_whole(const struct hm_ctl *ctl, int index, char **argv)
+{
+	/* The value may be a word of its own. */
+	const char *word = optarg != NULL && optarg == argv[optind - 1]
+			       ? argv[optind - 2]
+			       : argv[optind - 1];
+	const char *name = options_long[index].name;
+
+	if (strcspn(word + 2, "=") == strlen(name))
+		return HM_CTL_OK;
+	return hm_ctl_usage(ctl, "unknown option %s: is --%s meant?", word,
+	    name);
+}
+
 /* What getopt_long did not take, as it stands on the command line. */
 static int
 options_refuse(const struct hm_ctl *ctl, int code, char **argv)
@@ -242,29 +265,39 @@ hm_ctl_parse(int argc, char **argv, struct hm_ctl *ctl_out)
 {
 	struct hm_ctl ctl = {.max_m = 8192};
 	const char *timeout = getenv("HUMMING_TIMEOUT");
-	int code, exit_code;
+	int code, exit_code, index = -1;
 
 	/* POSIX's order (options first) is not our contract. */
 	(void)unsetenv("POSIXLY_CORRECT");
 	opterr = 0;
-	while ((code = getopt_long(argc, argv, ":o:D:h", options_long, NULL)) !=
-	       -1) {
-		exit_code = code == '?' || code == ':'
-				? options_refuse(&ctl, code, argv)
-				: options_take(&ctl, code);
+	while ((code = getopt_long(argc, argv, ":o:D:h", options_long,
+		    &index)) != -1) {
+		exit_code = HM_CTL_OK;
+		if (code == '?' || code == ':')
+			exit_code = options_refuse(&ctl, code, argv);
+		else if (index != -1)
+			exit_code = options_check_whole(&ctl, index, argv);
+		if (exit_code == HM_CTL_OK)
+			exit_code = options_take(&ctl, code);
 		if (exit_code != HM_CTL_OK)
 			return exit_code;
+		index = -1;
 	}
 	if (optind < argc) {
 		ctl.command = argv[optind++];
 		ctl.operands = argv + optind;
 		ctl.n_operands = (size_t)(argc - optind);
 	}
+	for (size_t i = 0; i < ctl.n_operands; i++) {
+		if (ctl.operands[i][0] == '\0')
+			return hm_ctl_usage(&ctl, "an operand is empty");
+	}
 	if (ctl.timeout_ms == 0 && timeout != NULL && timeout[0] != '\0' &&
-	    !options_seconds(timeout, &ctl.timeout_ms))
+	    !hm_deadline_read(timeout, &ctl.timeout_ms))
 		return hm_ctl_fail(&ctl,
-		    "HUMMING_TIMEOUT: '%s' is not a number of seconds",
-		    timeout);
+		    "HUMMING_TIMEOUT: takes seconds above 0, up to %u, as in "
+		    "0.5; not '%s'",
+		    HM_DEADLINE_MAX_S, timeout);
 	*ctl_out = ctl;
 	return HM_CTL_OK;
 }

@@ -139,9 +139,10 @@ plan_print_table(const struct hm_ctl *ctl, const struct hm_kernel_set *set)
 	}
 	hm_ctl_table_print(&table, stdout);
 	hm_ctl_table_done(&table);
-	(void)printf("%zu kernels; which M a kernel serves depends on N and K: "
-		     "--json lists every use\n",
-	    set->n_items);
+	(void)printf(
+	    "%zu kernel%s; which M a kernel serves depends on N and K: "
+	    "--json lists every use\n",
+	    set->n_items, set->n_items == 1 ? "" : "s");
 	return HM_CTL_OK;
 }
 

@@ -104,11 +104,11 @@ prewarm_report(const struct prewarm *prewarm, const char *spec,
 	if (prewarm->ctl->json)
 		return;
 	if (result->error != HM_OK) {
-		(void)printf("%zu/%zu failed %s\n",
+		(void)printf("%zu/%zu done: failed %s\n",
 		    prewarm->n_ready + prewarm->n_failed, prewarm->n, spec);
 	} else {
 		(void)humming_kernel_get_info(result->kernel, &info);
-		(void)printf("%zu/%zu %s %s %s\n",
+		(void)printf("%zu/%zu done: %s %s %s\n",
 		    prewarm->n_ready + prewarm->n_failed, prewarm->n, info.tier,
 		    info.arch, info.spec);
 	}
@@ -208,10 +208,10 @@ prewarm_print_table(const struct prewarm *prewarm)
 	}
 	hm_ctl_table_print(&table, stdout);
 	hm_ctl_table_done(&table);
-	(void)printf("%zu kernels ready, %zu of them built in %.1f ms of "
+	(void)printf("%zu kernel%s ready, %zu of them built in %.1f ms of "
 		     "compiling, %llu bytes, after %.1f ms\n",
-	    prewarm->n_ready, n_built, (double)compile_us / 1000.0,
-	    (unsigned long long)bytes,
+	    prewarm->n_ready, prewarm->n_ready == 1 ? "" : "s", n_built,
+	    (double)compile_us / 1000.0, (unsigned long long)bytes,
 	    (double)(hm_deadline_now_us() - prewarm->start_us) / 1000.0);
 }
 
@@ -226,8 +226,9 @@ prewarm_finish(const struct prewarm *prewarm)
 		return hm_ctl_fail(prewarm->ctl, "out of memory");
 	if (prewarm->n_failed == 0)
 		return HM_CTL_OK;
-	return hm_ctl_fail(prewarm->ctl, "%zu of %zu kernels failed: %s",
-	    prewarm->n_failed, prewarm->n, prewarm->why.text);
+	return hm_ctl_fail(prewarm->ctl, "%zu of %zu kernel%s failed: %s",
+	    prewarm->n_failed, prewarm->n, prewarm->n == 1 ? "" : "s",
+	    prewarm->why.text);
 }
 
 int

@@ -10,6 +10,7 @@
 
 #include <humming/gemm.h>
 
+#include "jit/plan.h"
 #include "jit/spec.h"
 
 /* The first GPU's own target. */
@@ -67,6 +68,22 @@ hm_ctl_targets(const struct hm_ctl *ctl,
 	}
 	*n_out = n;
 	return HM_CTL_OK;
+}
+
+int
+hm_ctl_kernel_targets(const struct hm_ctl *ctl,
+    struct hm_target targets_out[HM_CTL_MAX_TARGETS], size_t *n_out)
+{
+	struct hm_errbuf why = {.text = ""};
+	int code;
+
+	code = hm_ctl_targets(ctl, targets_out, n_out);
+	for (size_t i = 0; code == HM_CTL_OK && i < *n_out; i++) {
+		if (hm_plan_check_target(&targets_out[i], &why) != HM_OK)
+			code = hm_ctl_fail(ctl, "%s%s",
+			    ctl->arch != NULL ? "--arch: " : "", why.text);
+	}
+	return code;
 }
 
 static int
@@ -139,7 +156,10 @@ hm_ctl_collect(const struct hm_ctl *ctl, struct hm_kernel_set *set)
 		return hm_ctl_usage(ctl, "takes --model or SPECs, not both");
 	if (ctl->model == NULL && ctl->n_operands == 0)
 		return hm_ctl_usage(ctl, "needs --model or a SPEC");
-	code = hm_ctl_targets(ctl, targets, &n);
+	if (ctl->model == NULL && ctl->of_model != NULL)
+		return hm_ctl_usage(ctl, "--%s takes --model beside it",
+		    ctl->of_model);
+	code = hm_ctl_kernel_targets(ctl, targets, &n);
 	if (code != HM_CTL_OK)
 		return code;
 	if (ctl->model != NULL)

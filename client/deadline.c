@@ -7,6 +7,7 @@
 
 #include <limits.h>
 #include <poll.h>
+#include <string.h>
 #include <time.h>
 
 int64_t
@@ -78,4 +79,36 @@ hm_deadline_pause(int64_t deadline, uint32_t pause_ms)
 
 	while ((left = hm_deadline_left_ms(end)) > 0)
 		(void)poll(NULL, 0, left);
+}
+
+bool
+hm_deadline_read(const char *text, uint32_t *ms_out)
+{
+	uint64_t ms = 0, unit = 1000;
+	bool point = false, rest = false;
+
+	if (*text == '\0' || strspn(text, ".") == strlen(text))
+		return false;
+	for (; *text != '\0'; text++) {
+		uint64_t digit = (uint64_t)(*text - '0');
+
+		if (*text == '.' && !point) {
+			point = true;
+		} else if (*text < '0' || *text > '9') {
+			return false;
+		} else if (!point) {
+			ms = ms * 10 + digit * unit;
+		} else {
+			unit /= 10;
+			ms += digit * unit;
+			rest = rest || (unit == 0 && digit != 0);
+		}
+		if (ms > HM_DEADLINE_MAX_S * UINT64_C(1000))
+			return false;
+	}
+	ms += rest ? 1 : 0;
+	if (ms == 0 || ms > HM_DEADLINE_MAX_S * UINT64_C(1000))
+		return false;
+	*ms_out = (uint32_t)ms;
+	return true;
 }

@@ -8,9 +8,16 @@
 #ifndef HM_CLIENT_DEADLINE_H
 #define HM_CLIENT_DEADLINE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-#define HM_DEADLINE_NONE INT64_MAX
+#define HM_DEADLINE_NONE  INT64_MAX
+#define HM_DEADLINE_MAX_S 4000000u /* about 46 days: 32 bits of ms */
+
+/* Seconds that a person gave as a plain decimal number ("30", "0.5"), above 0
+ * and up to HM_DEADLINE_MAX_S, whatever the locale; rounded up to ms. False for
+ * anything else. */
+bool hm_deadline_read(const char *text, uint32_t *ms_out);
 
 /* Now, by the monotonic clock. */
 int64_t hm_deadline_now_ns(void);

@@ -4,7 +4,7 @@
  * a launch, and the result against the double-precision reference.
  *
  *     humming-gemm-demo [--socket PATH] [--m M] [--n N] [--k K]
- *     humming-gemm-demo --arch
+ *     humming-gemm-demo --arch | --help
  *
  * Prints one line. --arch prints the GPU's target, for scripts. Exit 0: right;
  * 1: wrong, or no GPU, or no daemon; 2: usage. What a worker would do, but for
@@ -22,15 +22,34 @@
 #include "client/driver.h"
 #include "client/number.h"
 #include "proto/error.h"
+#include "proto/fd.h"
 
 /* Relative error, squared: (3e-3)^2, KERNELS.md section 9. */
 #define DEMO_BOUND 3e-3
 #define DEMO_GROUP 128u
 
+static const char demo_usage[] =
+    "usage: humming-gemm-demo [--socket PATH] [--m M] [--n N] [--k K]\n"
+    "       humming-gemm-demo --arch\n"
+    "\n"
+    "One w4a16 GEMM on the first GPU: kernels from hummingd, packed weights, "
+    "a\n"
+    "launch, and the result against the CPU's. Needs a GPU.\n"
+    "\n"
+    "  --socket PATH      the daemon's socket; default: as hummingctl's\n"
+    "  --m M              tokens, up to 1048576 (16)\n"
+    "  --n N, --k K       outputs and inputs of the layer (5120)\n"
+    "  --arch             only print the GPU's architecture\n"
+    "\n"
+    "Exit code: 0 right, 1 wrong or no GPU or no daemon, 2 wrong usage.\n"
+    "\n"
+    "example: humming-gemm-demo --m 1 --n 8192 --k 8192\n";
+
 struct demo_options {
 	const char *socket_path;
 	uint32_t m, n, k;
 	bool arch;
+	bool help;
 };
 
 /* Host side. All owned. */
@@ -348,6 +367,11 @@ demo_read_options(struct demo_options *options, int argc, char **argv)
 			options->arch = true;
 			continue;
 		}
+		if (strcmp(argv[i], "--help") == 0 ||
+		    strcmp(argv[i], "-h") == 0) {
+			options->help = true;
+			continue;
+		}
 		if (strcmp(argv[i], "--socket") == 0)
 			options->socket_path = value;
 		else if (strcmp(argv[i], "--m") == 0)
@@ -368,18 +392,24 @@ demo_read_options(struct demo_options *options, int argc, char **argv)
 int
 main(int argc, char **argv)
 {
-	struct demo_options options = {NULL, 16, 5120, 5120, false};
+	struct demo_options options = {.m = 16, .n = 5120, .k = 5120};
 	struct humming_device *device = NULL;
 	struct humming_device_info info;
 	const struct hm_driver *driver = NULL;
 	struct hm_errbuf errbuf = {""};
 	int failed = 0;
 
+	if (hm_fd_reserve_stdio() != HM_OK)
+		return 1;
 	if (!demo_read_options(&options, argc, argv)) {
 		fprintf(stderr,
-		    "humming-gemm-demo: usage: humming-gemm-demo [--arch] "
-		    "[--socket PATH] [--m M] [--n N] [--k K]\n");
+		    "humming-gemm-demo: wrong usage (see 'humming-gemm-demo "
+		    "--help')\n");
 		return 2;
+	}
+	if (options.help) {
+		printf("%s", demo_usage);
+		return 0;
 	}
 	if (hm_driver_get(&driver, &errbuf) != HM_OK)
 		return demo_fail("no GPU", errbuf.text);

@@ -33,7 +33,7 @@ build=$root/build/try
 while [ $# -gt 0 ]; do
 	case $1 in
 	--arch | --model | --quant | --build)
-		[ $# -ge 2 ] || { echo "try.sh: $1 needs a value, see --help" >&2; exit 2; }
+		[ -n "${2:-}" ] || { echo "try.sh: $1 needs a value, see --help" >&2; exit 2; }
 		case $1 in
 		--arch) arch=$2 ;;
 		--model) model=$2 ;;
@@ -71,6 +71,12 @@ fi
 rm -f "$log"
 bin=$build/bin
 
+if [ -z "$arch" ]; then
+	arch=$("$bin/humming-gemm-demo" --arch 2>/dev/null) || arch=sm_90a
+fi
+# What was asked for is judged before anything runs.
+"$bin/hummingctl" plan --model "$model" --quant "$quant" --arch "$arch" >/dev/null || exit
+
 work=$(mktemp -d)
 daemon=
 cleanup() {
@@ -92,9 +98,6 @@ read -r ready <"$work/ready" || ready=
 [ "$ready" = ready ] || fail "hummingd did not start: $(tail -n 1 "$work/log")"
 export HUMMING_SOCKET="$work/hummingd.sock"
 
-if [ -z "$arch" ]; then
-	arch=$("$bin/humming-gemm-demo" --arch 2>/dev/null) || arch=sm_90a
-fi
 "$bin/hummingctl" prewarm --model "$model" --quant "$quant" --arch "$arch"
 for fetch in first second; do
 	echo

@@ -8,6 +8,7 @@ use warnings;
 use File::Temp qw(tempdir);
 use JSON::PP qw(decode_json);
 use POSIX ();
+use Socket qw(PF_UNIX SOCK_SEQPACKET pack_sockaddr_un);
 use Test::More;
 use Time::HiRes qw(time sleep);
 
@@ -82,6 +83,7 @@ sub fails {
     my ($code, $pattern, @arguments) = @_;
     my ($got, $out, $err) = ctl(@arguments);
     my $name = join ' ', map { length > 40 ? substr($_, 0, 40) . '...' : $_ } @arguments;
+    $name =~ s/[^ -~]/?/g;
     ok($got eq $code
             && $err =~ /\Ahummingctl: [^\n]+\n\z/
             && $err =~ $pattern
@@ -157,7 +159,32 @@ fails(2, qr/--tp/, 'plan', '--model', $model, '--tp', '0', '--arch', 'sm_90a');
 fails(2, qr/--jobs/, 'prewarm', '--jobs', '99999999999999999999', $spec);
 fails(2, qr/--timeout/, 'ping', '--timeout', 'soon');
 fails(2, qr/--timeout/, 'ping', '--timeout', '0');
+# Plain decimals, in a range that is told.
+fails(2, qr/--timeout takes seconds above 0, up to 4000000, .*not '\Q$_\E'/, 'ping', '--timeout', $_)
+    for qw(1e9 4000000.1 99999999999999999999 -1 +1 0x10 nan inf . 1.2.3 0.), '1 ';
+for my $seconds (qw(4000000 3999999.9999 0.0001 .5 5.), '0' x 400 . '1.' . '5' x 400) {
+    fails(1, qr/No such file/, 'ping', '--socket', $socket, '--timeout', $seconds);
+}
 fails(2, qr/operand/, 'ping', 'extra');
+# Every option by its whole name only, which another version may not shorten.
+for my $option (qw(socket timeout arch output json watch model tp ep quant max-m jobs help version)) {
+    my $short = '--' . substr $option, 0, -1;
+    fails(2, qr/$short/, 'prewarm', $short, 1) if $option !~ /\A(tp|ep)\z/;
+    fails(2, qr/\Q$short\E/, 'prewarm', "$short=1") if $option !~ /\A(tp|ep)\z/;
+}
+fails(2, qr/--js: is --json meant/, 'status', '--js');
+# Nothing is never a value.
+fails(2, qr/--$_ takes a value that is not empty/, 'prewarm', "--$_", '')
+    for qw(socket timeout arch model tp ep quant max-m jobs);
+fails(2, qr/--socket takes/, 'ping', '--socket=');
+fails(2, qr/-$_ takes a value that is not empty/, 'compile', 'x.cu', "-$_", '') for qw(o D);
+fails(2, qr/operand is empty/, $_, '', '--arch', 'sm_90a') for qw(get compile plan prewarm explain);
+# Options of a model beside none.
+for my $command (qw(get plan prewarm)) {
+    fails(2, qr/$_->[0] takes --model/, $command, $spec, '--arch', 'sm_90a', @$_)
+        for [ '--tp', 8 ], [ '--ep', 2 ], [ '--quant', 'w4a16' ];
+}
+fails(2, qr/--max-m takes --model/, 'get', $spec, '--arch', 'sm_90a', '--max-m', 8);
 fails(2, qr/does not take --json/, 'ping', '--json');
 fails(2, qr/does not take -D/, 'get', $spec, '-DX');
 {
@@ -216,6 +243,21 @@ fails(1, qr/broken\.json/, 'plan', '--arch', 'sm_90a', '--model',
 fails(1, qr/nowhere/, 'plan', '--arch', 'sm_90a', '--model', "$work/nowhere");
 fails(1, qr/w9a9/, 'plan', '--arch', 'sm_90a', '--model', $model, '--quant', 'w9a9');
 fails(1, qr/quant/, 'plan', '--arch', 'sm_90a', '--model', $model);
+my @of_model = ('--arch', 'sm_90a', '--model', $model);
+fails(1, qr/plan: --quant: /, 'plan', @of_model, '--quant', $_)
+    for 'w9a9', 'w4a16,n=3', 'w4a16,topk=2', 'gemm,w4a16', 'dense=', 'experts=w4a16,dense=zz';
+fails(1, qr/plan: --tp 2 and --ep 3/, 'plan', @of_model, '--quant', 'w4a16', '--tp', 2, '--ep', 3);
+is_deeply([ map { $_->{key} } @{ decode_json(
+            works('plan with bias', 'plan', @of_model, '--quant', 'w4a16,bias=1', '--json')) } ],
+    [ map { $_->{key} } @$plan ], 'bias leads to the same kernels');
+like(works('plan --help', 'plan', '--help'), qr/--arch A,B.*bias=1/s, '... which --help says');
+like(works('plan of one', 'plan', $spec, '--arch', 'sm_80'), qr/^1 kernel;/m, 'one kernel');
+# A target is unknown to our kernels in the same words everywhere.
+for my $arch (qw(sm_88 sm_99 sm_80a)) {
+    fails(1, qr/--arch: architecture $arch: this build has kernels for sm_80 .* only/, @$_,
+        '--arch', $arch)
+        for [ 'get', $spec ], [ 'plan', $spec ], [ 'prewarm', '--model', $model, '--quant', 'w4a16' ];
+}
 fails(1, qr/e4m3/, 'plan', 'w=u6,a=e4m3,group=128', '--arch', 'sm_90a');
 fails(1, qr/pentium/, 'plan', $spec, '--arch', 'pentium');
 
@@ -226,6 +268,45 @@ fails(1, qr/\Q$socket\E/, 'get', $spec, '--arch', 'sm_90a', '--socket', $socket)
 fails(1, qr/\Q$socket\E/, 'explain', $spec, '--arch', 'sm_90a', '--socket', $socket);
 fails(1, qr/longer/, 'ping', '--socket', '/' . 'x' x 200);
 fails(1, qr/passwd/, 'ping', '--socket', '/etc/passwd');
+
+# --- closed standard files -------------------------------------------------
+
+# Whatever is opened must not get the number of one that is closed: what was
+# meant for people would be sent to the daemon, or written into a file.
+sub start_closed {
+    my ($closed, @arguments) = @_;
+    my $pid = fork;
+    BAIL_OUT("fork: $!") unless defined $pid;
+    return $pid if $pid;
+    open STDIN,  '<', '/dev/null'       or POSIX::_exit(97);
+    open STDOUT, '>', "$work/closed.out" or POSIX::_exit(97);
+    open STDERR, '>', "$work/closed.err" or POSIX::_exit(97);
+    POSIX::close($_) for @$closed;
+    exec "$bin/hummingctl", @arguments or POSIX::_exit(97);
+}
+
+for my $closed ([0], [1], [2], [ 1, 2 ], [ 0, 1, 2 ]) {
+    my $name = 'with ' . join(',', @$closed) . ' closed';
+    my $path = "$work/closed.s";
+    my $sent = '';
+    unlink $path;
+    socket my $listener, PF_UNIX, SOCK_SEQPACKET, 0 or BAIL_OUT("socket: $!");
+    bind $listener, pack_sockaddr_un($path) or BAIL_OUT("bind: $!");
+    listen $listener, 5 or BAIL_OUT("listen: $!");
+    my $pid = start_closed($closed, 'ping', '--socket', $path, '--timeout', '0.3');
+    accept my $peer, $listener or BAIL_OUT("accept: $!");
+    while (defined recv $peer, my $packet, 65536, 0) {
+        last if $packet eq '';
+        $sent .= $packet;
+    }
+    is(finish($pid), 1, "ping $name fails");
+    ok(length $sent && $sent !~ /hummingctl: |deadline/, '... and sends no message to the daemon')
+        or diag($sent);
+    like(slurp("$work/closed.err"), qr/\A(hummingctl: [^\n]+\n)?\z/, '... in one line or none');
+}
+is(finish(start_closed([1], 'plan', $spec, '--arch', 'sm_80')), 1,
+    'stdout that is closed cannot be written');
+is(finish(start_closed([0], 'plan', $spec, '--arch', 'sm_80')), 0, 'stdin is not needed');
 
 # --- a daemon --------------------------------------------------------------
 
@@ -255,6 +336,15 @@ fails(1, qr/sm_10\b/, 'get', $spec, '--arch', 'sm_10');
 fails(1, qr/twice/, 'get', 'w4a16,m=1,m=2', '--arch', 'sm_90a');
 fails(1, qr/no-such-file/, 'compile', "$work/no-such-file.cu", '--arch', 'sm_90a');
 fails(1, qr/empty/, 'compile', spew("$work/empty.cu", ''), '--arch', 'sm_90a');
+
+# Control characters are said to be where they are, not sent.
+spew("$work/odd.cu", "__global__ void f() {}\n");
+for my $control ("\n", "\t", "\e[31m", "\x7f", "\x01") {
+    fails(1, qr/option '-DA=1[^']*x' holds a control character/, 'compile', "$work/odd.cu", '--arch',
+        'sm_80', '-D', "A=1${control}x");
+    fails(1, qr/name 'o[^']*d.cu' holds a control character/, 'compile',
+        spew("$work/o${control}d.cu", "__global__ void f() {}\n"), '--arch', 'sm_80');
+}
 
 # --- a daemon that does not answer -----------------------------------------
 
@@ -307,6 +397,13 @@ sub with_compiler {
     $log = decode_json(
         fails(1, qr/"y" is undefined/, 'compile', "$work/bad.cu", '--arch', 'sm_90a', '--json'));
     like($log->{log}, qr/"y" is undefined/, '... in log with --json');
+    fails(1, qr/line \d+; fatal +: Parsing error near '\.include'/, 'compile',
+        spew("$work/ptx.cu", "__global__ void f() { asm(\".include \\\"x\\\"\"); }\n"),
+        '--arch', 'sm_90a');
+    $log = fails(1, qr/"y" is undefined/, 'compile',
+        spew("$work/long.cu", "#warning again and again\n" x 2000 . slurp("$work/bad.cu")), '--arch',
+        'sm_90a');
+    like($log, qr/\n[^\n]*log cut at 16 KiB\n\z/, 'a log that is cut says so at its end');
     spew("$work/good.cu", "extern \"C\" __global__ void f(int *x) { *x = N + M; }\n");
     my $source = decode_json(
         works('compile', 'compile', "$work/good.cu", '-DN=4', '-D', 'M=1', '--arch', 'sm_80',
@@ -330,7 +427,7 @@ sub with_compiler {
         like($got->{tier}, qr/\A(hot|store)\z/, '... which is there');
     }
     like(works('prewarm again', 'prewarm', @want, '--arch', 'sm_80'),
-        qr/^1\/\d+ hot sm_80 .*^\d+ kernels ready, 0 of them built/ms, 'lines and totals');
+        qr/^1\/\d+ done: hot sm_80 .*^(1 kernel|\d+ kernels) ready, 0 of them built/ms, 'lines and totals');
     SKIP: {
         skip 'no script(1) to make a terminal', 1 unless -x '/usr/bin/script';
         my $pid = start("$work/bar.out", "$work/bar.err", '/usr/bin/script', '-qec',

@@ -245,7 +245,9 @@ HUMMING_API int humming_client_get_kernels(struct humming_client *client,
  * Compile any CUDA C source (needs the daemon's permission "compile").
  *
  * On HUMMING_E_COMPILE humming_client_last_error gives the first error and
- * humming_client_compile_log the whole log, until the next call.
+ * humming_client_compile_log the log, until the next call: whole, or cut at 16
+ * KiB, which its last line then says. Options and the name hold no control
+ * characters (HUMMING_E_INVALID).
  */
 HUMMING_API int humming_client_compile(struct humming_client *client,
     const struct humming_source *source, struct humming_kernel **kernel_out);
