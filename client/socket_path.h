@@ -13,9 +13,10 @@
 #include <stddef.h>
 
 #include "proto/error.h"
+#include "proto/place.h"
 
 #define HM_SOCKET_PATH_SYSTEM "/run/hummingd/hummingd.sock"
-#define HM_SOCKET_PATH_CHARS  108 /* sun_path, with its NUL */
+#define HM_SOCKET_PATH_CHARS  HM_PLACE_CHARS
 #define HM_SOCKET_PATH_MAX    3
 
 struct hm_socket_path {

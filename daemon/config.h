@@ -28,7 +28,7 @@ struct hm_settings {
 	/* Where. Empty socket and store: hm_paths_resolve fills them in. */
 	char socket[HM_CONFIG_PATH_BYTES];
 	char store[HM_CONFIG_PATH_BYTES];
-	char group[64]; /* whose members compile sources and administer */
+	char group[64]; /* whose members compile sources */
 	uint64_t store_cap_bytes;
 	uint64_t hot_bytes;
 	/* Compilers. */

@@ -55,6 +55,7 @@ struct hm_flights {
 	uint32_t n_running;
 	uint64_t source_bytes; /* of all flights' recipes */
 	struct hm_failures failures;
+	bool is_silent; /* progress could not be timed, and that is said */
 	struct hm_errbuf text; /* of the last refusal of join */
 };
 
@@ -183,10 +184,25 @@ flight_change_lane(struct hm_flights *flights, struct hm_flight *flight,
 	flight_enqueue(flights, flight, lane, false);
 }
 
+/* Without it waiters hear no progress, but get their answers; the next flight
+ * tries again. */
+static void
+flights_start_progress(struct hm_flights *flights)
+{
+	const struct timeval second = {1, 0};
+
+	if (event_pending(flights->progress, EV_TIMEOUT, NULL) ||
+	    event_add(flights->progress, &second) == 0)
+		return;
+	if (!flights->is_silent)
+		hm_log(HM_LOG_BUILD, HM_LOG_WARNING,
+		    "cannot set a timer, no progress is told");
+	flights->is_silent = true;
+}
+
 static struct hm_flight *
 flight_new(struct hm_flights *flights, struct hm_recipe *recipe, uint32_t lane)
 {
-	const struct timeval second = {1, 0};
 	struct hm_flight *flight = calloc(1, sizeof(*flight));
 
 	if (flight == NULL)
@@ -197,8 +213,7 @@ flight_new(struct hm_flights *flights, struct hm_recipe *recipe, uint32_t lane)
 	LIST_INSERT_HEAD(flights_bucket(flights, &recipe->key), flight,
 	    bucket_link);
 	flight_enqueue(flights, flight, lane, false);
-	if (!event_pending(flights->progress, EV_TIMEOUT, NULL))
-		(void)event_add(flights->progress, &second);
+	flights_start_progress(flights);
 	event_active(flights->schedule, EV_TIMEOUT, 0);
 	return flight;
 }

@@ -3,7 +3,7 @@
  * limits.c - peer credentials, rights, connections per uid, descriptors.
  *
  * Rights (DESIGN.md section 4): everybody reads; root, the daemon's own uid
- * and the members of one group also compile sources and administer.
+ * and the members of one group also compile sources.
  */
 #include "daemon/limits.h"
 
@@ -125,7 +125,7 @@ uint32_t
 hm_limits_rights(const struct hm_limits *limits, uid_t uid, const gid_t *groups,
     size_t n_groups)
 {
-	const uint32_t all = HM_RIGHT_READ | HM_RIGHT_COMPILE | HM_RIGHT_ADMIN;
+	const uint32_t all = HM_RIGHT_READ | HM_RIGHT_COMPILE;
 
 	if (uid == 0 || uid == limits->own_uid)
 		return all;

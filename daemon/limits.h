@@ -15,7 +15,6 @@
 
 #define HM_RIGHT_READ    1u /* our own kernels, status, stats, explain */
 #define HM_RIGHT_COMPILE 2u /* sources of one's own */
-#define HM_RIGHT_ADMIN   4u
 
 /* As the kernel said when the connection was made; never asked again. */
 struct hm_peer {

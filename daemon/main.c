@@ -6,6 +6,7 @@
  * 0 after a drain, 1 when it cannot run, 2 for wrong usage; both failures are
  * one line on stderr. stdout stays empty but for --help, --version and -n.
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -60,8 +61,10 @@ main_serve(const struct hm_options *options, struct hm_settings *settings)
 
 	if (error != HM_OK)
 		return main_fail(EXIT_FAILED, error, &why);
-	hm_server_run(server);
+	error = hm_server_run(server, &why);
 	hm_server_close(server);
+	if (error != HM_OK)
+		return main_fail(EXIT_FAILED, error, &why);
 	hm_log(HM_LOG_SERVER, HM_LOG_NOTICE, "stopped");
 	return EXIT_FINE;
 }
@@ -76,8 +79,11 @@ main(int argc, char **argv)
 	int error;
 
 	/* Else the log could go into the store. */
-	if (hm_fd_reserve_stdio() != HM_OK)
-		return EXIT_FAILED;
+	error = hm_fd_reserve_stdio();
+	if (error != HM_OK) {
+		hm_errbuf_set(&why, "/dev/null: %s", strerror(errno));
+		return main_fail(EXIT_FAILED, error, &why);
+	}
 	error = hm_options_parse(argc, argv, &options, &why);
 	if (error != HM_OK)
 		return main_fail(error == HM_E_UNSUPPORTED ? EXIT_FAILED

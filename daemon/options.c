@@ -14,7 +14,7 @@
 #include "daemon/paths.h"
 
 const char hm_options_usage[] =
-    "usage: hummingd [-f] [-n] [-v]... [-c FILE] [--socket PATH]\n"
+    "usage: hummingd [-f] [-h] [-n] [-v]... [-c FILE] [--socket PATH]\n"
     "                [--store DIR] [--pack FILE]... [--private] [--version]\n"
     "\n"
     "  -f             log plainly to stderr, also under a service manager\n"
@@ -25,7 +25,7 @@ const char hm_options_usage[] =
     "  --store DIR    where kernels are kept\n"
     "  --pack FILE    a read-only pack of kernels (not in this release)\n"
     "  --private      for one user: leaves when idle, obeys `stop`\n"
-    "  --version, --help\n"
+    "  --version, -h, --help\n"
     "\n"
     "hummingd(8) has the details, hummingd.conf(5) every setting.\n";
 

@@ -2,9 +2,8 @@
 /*
  * paths.c - names of places, and the checks before we trust one.
  *
- * A folder under the temporary directory can be made by anybody who is faster,
- * so it is used only if it is a real folder (no link), ours, and closed to
- * others.
+ * Where a private socket is, and whether its folder can be trusted, is
+ * proto/place.h's: the clients look by the same rule.
  */
 #include "daemon/paths.h"
 
@@ -18,39 +17,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "proto/place.h"
+
 #define PATHS_SYSTEM_SOCKET "/run/hummingd/hummingd.sock"
 #define PATHS_SYSTEM_STORE  "/var/cache/hummingd"
-
-/* Environment variable with an absolute path, or NULL. */
-static const char *
-paths_environment(const char *name)
-{
-	const char *value = getenv(name);
-
-	return value != NULL && value[0] == '/' ? value : NULL;
-}
-
-static void
-paths_private_socket(char *path, size_t size)
-{
-	const char *runtime = paths_environment("XDG_RUNTIME_DIR");
-	const char *temporary = paths_environment("TMPDIR");
-	struct stat status;
-
-	if (runtime != NULL && stat(runtime, &status) == 0 &&
-	    S_ISDIR(status.st_mode) && status.st_uid == geteuid()) {
-		(void)snprintf(path, size, "%s/humming/hummingd.sock", runtime);
-		return;
-	}
-	(void)snprintf(path, size, "%s/humming-%lu/hummingd.sock",
-	    temporary == NULL ? "/tmp" : temporary, (unsigned long)geteuid());
-}
 
 static void
 paths_private_store(const char *socket, char *path, size_t size)
 {
-	const char *cache = paths_environment("XDG_CACHE_HOME");
-	const char *home = paths_environment("HOME");
+	const char *cache = hm_place_environment("XDG_CACHE_HOME");
+	const char *home = hm_place_environment("HOME");
 	const char *slash;
 
 	if (cache != NULL) {
@@ -71,12 +47,17 @@ hm_paths_resolve(struct hm_settings *settings, struct hm_errbuf *errbuf)
 	char *socket = settings->socket;
 	char *store = settings->store;
 	struct sockaddr_un address;
+	struct hm_place place;
 
-	if (socket[0] == '\0' && settings->is_private)
-		paths_private_socket(socket, sizeof(settings->socket));
-	else if (socket[0] == '\0')
+	if (socket[0] == '\0' && settings->is_private &&
+	    !hm_place_find(&place)) {
+		hm_errbuf_set(errbuf,
+		    "TMPDIR is too long for a socket beneath it; use --socket");
+		return HM_E_INVALID;
+	}
+	if (socket[0] == '\0')
 		(void)snprintf(socket, sizeof(settings->socket), "%s",
-		    PATHS_SYSTEM_SOCKET);
+		    settings->is_private ? place.socket : PATHS_SYSTEM_SOCKET);
 	if (store[0] == '\0' && settings->is_private)
 		paths_private_store(socket, store, sizeof(settings->store));
 	else if (store[0] == '\0')
@@ -142,28 +123,15 @@ paths_make_parents(const char *path, mode_t last_mode, struct hm_errbuf *errbuf)
 static int
 paths_check_private(const char *socket, struct hm_errbuf *errbuf)
 {
-	char folder[HM_CONFIG_PATH_BYTES];
-	char usual[HM_CONFIG_PATH_BYTES];
-	struct stat status;
+	struct hm_place usual;
 
-	paths_private_socket(usual, sizeof(usual));
-	if (strcmp(usual, socket) != 0)
+	if (!hm_place_find(&usual) || strcmp(usual.socket, socket) != 0 ||
+	    hm_place_is_private(usual.folder))
 		return HM_OK;
-	(void)snprintf(folder, sizeof(folder), "%s", socket);
-	*strrchr(folder, '/') = '\0';
-	if (lstat(folder, &status) != 0) {
-		hm_errbuf_set(errbuf, "%s: %s", folder, strerror(errno));
-		return HM_E_SYSTEM;
-	}
-	if (!S_ISDIR(status.st_mode) || status.st_uid != geteuid() ||
-	    (status.st_mode & 077) != 0) {
-		hm_errbuf_set(errbuf,
-		    "%s is not a folder of this user's own with mode 0700; "
-		    "use --socket",
-		    folder);
-		return HM_E_DENIED;
-	}
-	return HM_OK;
+	hm_errbuf_set(errbuf,
+	    "%s is not a folder that only this user may write; use --socket",
+	    usual.folder);
+	return HM_E_DENIED;
 }
 
 int

@@ -26,9 +26,9 @@ int hm_paths_resolve(struct hm_settings *settings, struct hm_errbuf *errbuf);
 /**
  * Make the folders above socket and store where they are missing.
  *
- * The last folder of a private socket is made 0700 and must be ours and closed
- * to others when it is one of the places above. Returns HM_OK, HM_E_DENIED (the
- * folder is somebody else's) or HM_E_SYSTEM.
+ * The last folder of a private socket is made 0700; at one of the places above
+ * it must be ours, and nobody else may write in it. Returns HM_OK, HM_E_DENIED
+ * (it is not so) or HM_E_SYSTEM.
  */
 int hm_paths_prepare(const struct hm_settings *settings,
     struct hm_errbuf *errbuf);

@@ -43,13 +43,16 @@ static void pool_on_refill(evutil_socket_t fd, short what, void *arg);
 static void pool_worker_on_readable(evutil_socket_t fd, short what, void *arg);
 static void pool_worker_on_deadline(evutil_socket_t fd, short what, void *arg);
 
-void
+bool
 hm_pool_set_timer(struct event *event, uint64_t ms)
 {
 	struct timeval wait = {(time_t)(ms / 1000),
 	    (suseconds_t)(ms % 1000 * 1000)};
 
-	(void)event_add(event, &wait);
+	if (event_add(event, &wait) == 0)
+		return true;
+	hm_log(HM_LOG_POOL, HM_LOG_ERR, "cannot set a timer");
+	return false;
 }
 
 static uint32_t
@@ -152,14 +155,16 @@ pool_spawn(struct hm_pool *pool)
 	    EV_READ | EV_PERSIST, pool_worker_on_readable, worker);
 	worker->deadline =
 	    event_new(pool->base, -1, 0, pool_worker_on_deadline, worker);
-	if (worker->readable == NULL || worker->deadline == NULL) {
+	if (worker->readable == NULL || worker->deadline == NULL ||
+	    event_add(worker->readable, NULL) != 0 ||
+	    !hm_pool_set_timer(worker->deadline, POOL_START_MS)) {
+		hm_log(HM_LOG_POOL, HM_LOG_ERR, "cannot watch a worker pid=%ld",
+		    (long)worker->pid);
 		(void)kill(worker->pid, SIGKILL);
 		(void)waitpid(worker->pid, NULL, 0);
 		pool_worker_free(worker);
 		return HM_E_NOMEM;
 	}
-	(void)event_add(worker->readable, NULL);
-	hm_pool_set_timer(worker->deadline, POOL_START_MS);
 	hm_log(HM_LOG_POOL, HM_LOG_DEBUG, "worker started pid=%ld",
 	    (long)worker->pid);
 	return HM_OK;
@@ -223,14 +228,14 @@ hm_pool_refill(struct hm_pool *pool)
 	if (pool->path[0] == '\0' && hm_paths_find_worker(pool->path,
 					 sizeof(pool->path), &text) != HM_OK) {
 		pool_set_state(pool, HM_POOL_UNAVAILABLE, text.text);
-		hm_pool_set_timer(pool->refill, POOL_MAX_BACKOFF);
+		(void)hm_pool_set_timer(pool->refill, POOL_MAX_BACKOFF);
 		return;
 	}
 	hm_pool_get_counts(pool, &counts);
 	for (uint32_t n = counts.n_starting + counts.n_idle + counts.n_busy;
 	     n < n_wanted; n++) {
 		if (pool_spawn(pool) != HM_OK) {
-			hm_pool_set_timer(pool->refill, POOL_MAX_BACKOFF);
+			(void)hm_pool_set_timer(pool->refill, POOL_MAX_BACKOFF);
 			return;
 		}
 	}
@@ -256,7 +261,7 @@ pool_bad_start(struct hm_pool *pool, const char *why)
 	    counts.n_idle + counts.n_busy == 0)
 		pool_set_state(pool, HM_POOL_UNAVAILABLE, why);
 	if (!event_pending(pool->refill, EV_TIMEOUT, NULL))
-		hm_pool_set_timer(pool->refill, pool_backoff_ms(pool));
+		(void)hm_pool_set_timer(pool->refill, pool_backoff_ms(pool));
 }
 
 static void
@@ -283,11 +288,11 @@ hm_pool_open(const struct hm_settings *settings, struct event_base *base,
 	pool->child = evsignal_new(base, SIGCHLD, pool_on_child, pool);
 	pool->refill = event_new(base, -1, 0, pool_on_refill, pool);
 	if (pool->child == NULL || pool->refill == NULL ||
-	    event_add(pool->child, NULL) != 0) {
+	    event_add(pool->child, NULL) != 0 ||
+	    !hm_pool_set_timer(pool->refill, 0)) {
 		hm_pool_close(pool);
 		return HM_E_NOMEM;
 	}
-	hm_pool_set_timer(pool->refill, 0);
 	*pool_out = pool;
 	return HM_OK;
 }
@@ -307,7 +312,7 @@ hm_pool_reload(struct hm_pool *pool)
 	}
 	/* Whatever was wrong may have been put right. */
 	pool->n_bad_starts = 0;
-	hm_pool_set_timer(pool->refill, 0);
+	(void)hm_pool_set_timer(pool->refill, 0);
 }
 
 void

@@ -69,7 +69,7 @@ struct hm_pool {
 };
 
 /* Arm a timer. */
-void hm_pool_set_timer(struct event *event, uint64_t ms);
+bool hm_pool_set_timer(struct event *event, uint64_t ms);
 
 /* SIGKILL; the rest follows when it is reaped. No-op for one that is dying. */
 void hm_pool_worker_kill(struct pool_worker *worker, enum hm_pool_end end);

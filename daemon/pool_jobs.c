@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include <event2/event.h>
+
 #include "daemon/handover.h"
 #include "daemon/log.h"
 #include "daemon/pool_impl.h"
@@ -127,8 +129,13 @@ hm_pool_start(struct hm_pool *pool, const struct hm_recipe *recipe,
 		hm_log(HM_LOG_POOL, HM_LOG_DEBUG,
 		    "cannot limit processor time pid=%ld error=\"%s\"",
 		    (long)worker->pid, strerror(errno));
+	/* What cannot be timed is not given out. */
+	if (!hm_pool_set_timer(worker->deadline, hm_pool_job_ms(pool, recipe)))
+		return HM_E_NOMEM;
 	handover.channel = worker->fd;
 	error = hm_handover_send(&handover, recipe, &worker->result_fd);
+	if (error != HM_OK)
+		(void)event_del(worker->deadline);
 	if (error == HM_E_UNAVAILABLE) {
 		/* It died since we looked; SIGCHLD is on its way. */
 		hm_pool_worker_kill(worker, HM_POOL_CRASHED);
@@ -145,7 +152,6 @@ hm_pool_start(struct hm_pool *pool, const struct hm_recipe *recipe,
 		worker->is_tainted = true;
 		worker->uid = recipe->uid;
 	}
-	hm_pool_set_timer(worker->deadline, hm_pool_job_ms(pool, recipe));
 	return HM_OK;
 }
 

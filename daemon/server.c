@@ -66,16 +66,21 @@ struct hm_server {
 	struct event *drain;
 	struct event *signals[N_SERVER_SIGNALS];
 	uint64_t drain_until_us;
-	bool is_paused; /* accepting: too few descriptors are left */
+	bool is_paused;     /* accepting, for want of descriptors or worse */
+	bool is_pause_told; /* since accepting last went well */
 };
 
-static void
+/* Whether it is set; if not, that is said. */
+static bool
 server_set_timer(struct event *event, uint64_t ms)
 {
 	struct timeval wait = {(time_t)(ms / 1000),
 	    (suseconds_t)(ms % 1000 * 1000)};
 
-	(void)event_add(event, &wait);
+	if (event_add(event, &wait) == 0)
+		return true;
+	hm_log(HM_LOG_SERVER, HM_LOG_ERR, "cannot set a timer");
+	return false;
 }
 
 static void
@@ -85,20 +90,23 @@ server_watch_idle(struct hm_server *server)
 
 	if (settings->is_private && server->n_sessions == 0 &&
 	    !server->core.is_draining)
-		server_set_timer(server->idle, settings->idle_ms);
+		(void)server_set_timer(server->idle, settings->idle_ms);
 }
 
-/* Stop accepting until descriptors are free again; said once. */
+/* Stop accepting for a while; said once until it goes well again. There is no
+ * pause without a timer to end it. */
 static void
 server_pause_accept(struct hm_server *server, const char *why)
 {
-	if (!server->is_paused)
+	if (!server->is_pause_told)
 		hm_log(HM_LOG_SERVER, HM_LOG_WARNING,
 		    "no new connections for now why=\"%s\" connections=%u", why,
 		    server->n_sessions);
+	server->is_pause_told = true;
+	if (!server_set_timer(server->resume, SERVER_PAUSE_MS))
+		return;
 	server->is_paused = true;
 	(void)event_del(server->accept);
-	server_set_timer(server->resume, SERVER_PAUSE_MS);
 }
 
 /* Whether the next descriptor would lie in the reserve. */
@@ -122,12 +130,12 @@ server_on_resume(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	if (server->core.is_draining)
 		return;
-	if (server_is_short_of_files(server)) {
-		server_set_timer(server->resume, SERVER_PAUSE_MS);
-		return;
-	}
-	server->is_paused = false;
-	(void)event_add(server->accept, NULL);
+	/* The timer has just fired, so that its room is there. */
+	if (server_is_short_of_files(server) ||
+	    event_add(server->accept, NULL) != 0)
+		(void)server_set_timer(server->resume, SERVER_PAUSE_MS);
+	else
+		server->is_paused = false;
 }
 
 static void
@@ -224,18 +232,21 @@ server_on_accept(evutil_socket_t listener_fd, short what, void *arg)
 			    hm_limits_is_scarce(server->core.limits, fd);
 
 			server_admit(server, fd);
-			if (!is_scarce)
-				continue;
-			server_pause_accept(server, "limits.fd_reserve");
-			return;
+			if (is_scarce) {
+				server_pause_accept(server,
+				    "limits.fd_reserve");
+				return;
+			}
+			server->is_pause_told = false;
+			continue;
 		}
-		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
-		    errno == ENOBUFS) {
+		if (errno == EAGAIN)
+			return; /* nobody there */
+		/* Tried at once, anything else would be the same again. */
+		if (errno != ECONNABORTED && errno != EINTR) {
 			server_pause_accept(server, strerror(errno));
 			return;
 		}
-		if (errno != ECONNABORTED && errno != EINTR)
-			return; /* nobody there */
 	}
 }
 
@@ -270,10 +281,9 @@ server_on_drain(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	if (server_is_drained(server) ||
-	    hm_clock_us() >= server->drain_until_us)
+	    hm_clock_us() >= server->drain_until_us ||
+	    !server_set_timer(server->drain, SERVER_DRAIN_STEP_MS))
 		server_end(server);
-	else
-		server_set_timer(server->drain, SERVER_DRAIN_STEP_MS);
 }
 
 static void
@@ -296,7 +306,8 @@ server_drain(struct hm_server *server, const char *why)
 	hm_listener_stop(&server->listener);
 	hm_announce_stopping(server->announce);
 	hm_flights_drain(server->core.flights);
-	server_set_timer(server->drain, 0);
+	if (!server_set_timer(server->drain, 0))
+		server_end(server);
 }
 
 static void
@@ -364,6 +375,17 @@ server_on_pool_result(void *arg, void *ticket,
 	hm_flights_on_result(server->core.flights, ticket, result);
 }
 
+/* Why the loop or an event of it failed; libevent's debug is not asked for. */
+static void
+server_on_event_log(int severity, const char *text)
+{
+	struct hm_log_text quoted;
+
+	if (severity >= EVENT_LOG_WARN)
+		hm_log(HM_LOG_SERVER, HM_LOG_WARNING, "libevent says=\"%s\"",
+		    hm_log_quote(&quoted, text));
+}
+
 static int
 server_open_base(struct hm_server *server)
 {
@@ -371,6 +393,7 @@ server_open_base(struct hm_server *server)
 
 	if (config == NULL)
 		return HM_E_NOMEM;
+	event_set_log_callback(server_on_event_log);
 	/* One thread, one kind of loop, whatever the environment says. */
 	(void)event_config_set_flag(config,
 	    EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_IGNORE_ENV);
@@ -555,10 +578,14 @@ hm_server_open(const struct hm_options *options, struct hm_settings *settings,
 	return HM_OK;
 }
 
-void
-hm_server_run(struct hm_server *server)
+int
+hm_server_run(struct hm_server *server, struct hm_errbuf *errbuf)
 {
-	(void)event_base_dispatch(server->core.base);
+	if (event_base_dispatch(server->core.base) != -1)
+		return HM_OK;
+	hm_errbuf_set(errbuf, "the event loop cannot go on: %s",
+	    strerror(errno));
+	return HM_E_SYSTEM;
 }
 
 static void

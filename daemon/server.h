@@ -24,8 +24,9 @@ int hm_server_open(const struct hm_options *options,
     struct hm_settings *settings, struct hm_server **server_out,
     struct hm_errbuf *errbuf);
 
-/* Until SIGTERM, SIGINT, `stop` or, if private, idleness. */
-void hm_server_run(struct hm_server *server);
+/* Until SIGTERM, SIGINT, `stop` or, if private, idleness. HM_OK, or HM_E_SYSTEM
+ * (the loop cannot go on) and one line in errbuf. */
+int hm_server_run(struct hm_server *server, struct hm_errbuf *errbuf);
 
 /* Everything stored is durable afterwards. NULL allowed. */
 void hm_server_close(struct hm_server *server);

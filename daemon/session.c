@@ -85,20 +85,34 @@ hm_session_free(struct hm_session *session)
 	free(session);
 }
 
-static void
+static bool
 session_set_event(struct event *event, bool is_wanted)
 {
-	if (is_wanted)
-		(void)event_add(event, NULL);
-	else
-		(void)event_del(event);
+	return (is_wanted ? event_add(event, NULL) : event_del(event)) == 0;
+}
+
+/* false: what is wanted cannot be watched. */
+static bool
+session_set_interest(struct hm_session *session, short interest)
+{
+	short change = (short)(interest ^ session->interest);
+	bool is_set = true;
+
+	session->interest = interest;
+	if ((change & EV_READ) != 0)
+		is_set =
+		    session_set_event(session->readable, interest == EV_READ);
+	if ((change & EV_WRITE) != 0)
+		is_set = session_set_event(session->writable,
+			     interest == EV_WRITE) &&
+			 is_set;
+	return is_set;
 }
 
 void
 hm_session_update_interest(struct hm_session *session)
 {
 	short interest = 0;
-	short change;
 
 	if (session->state != HM_SESSION_DEAD) {
 		if (!STAILQ_EMPTY(&session->queue))
@@ -108,14 +122,9 @@ hm_session_update_interest(struct hm_session *session)
 			     session->host->settings->in_flight)
 			interest = EV_READ;
 	}
-	change = (short)(interest ^ session->interest);
-	if (change == 0)
-		return;
-	if ((change & EV_READ) != 0)
-		session_set_event(session->readable, interest == EV_READ);
-	if ((change & EV_WRITE) != 0)
-		session_set_event(session->writable, interest == EV_WRITE);
-	session->interest = interest;
+	/* It would be deaf or mute for ever. */
+	if (!session_set_interest(session, interest))
+		hm_session_kill(session, HM_E_SYSTEM, "cannot be watched");
 }
 
 /* The one way to an end: the rest happens in a turn of the loop's own. */
@@ -125,7 +134,7 @@ session_end(struct hm_session *session)
 	if (session->state == HM_SESSION_DEAD)
 		return;
 	session->state = HM_SESSION_DEAD;
-	hm_session_update_interest(session);
+	(void)session_set_interest(session, 0);
 	(void)event_del(session->stalled);
 	event_active(session->reaper, EV_TIMEOUT, 0);
 }
@@ -175,7 +184,8 @@ session_watch_stall(struct hm_session *session)
 	struct timeval wait = {(time_t)(stall_ms / 1000),
 	    (suseconds_t)(stall_ms % 1000 * 1000)};
 
-	(void)event_add(session->stalled, &wait);
+	if (event_add(session->stalled, &wait) != 0)
+		hm_session_kill(session, HM_E_NOMEM, "cannot be timed");
 }
 
 static void

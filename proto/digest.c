@@ -64,25 +64,6 @@ hm_digest_to_hex(const struct hm_digest *digest,
 	hex_out[HM_DIGEST_HEX_CHARS] = '\0';
 }
 
-int
-hm_digest_from_hex(const char *hex, struct hm_digest *digest_out)
-{
-	struct hm_digest digest;
-	size_t n_bytes = 0;
-
-	if (hex == NULL ||
-	    strnlen(hex, HM_DIGEST_HEX_CHARS + 1) != HM_DIGEST_HEX_CHARS)
-		return HM_E_INVALID;
-	/* Without an end pointer, a character that is no digit is an error. */
-	if (sodium_hex2bin(digest.bytes, sizeof digest.bytes, hex,
-		HM_DIGEST_HEX_CHARS, NULL, &n_bytes, NULL) != 0)
-		return HM_E_INVALID;
-	if (n_bytes != HM_DIGEST_BYTES)
-		return HM_E_INVALID;
-	*digest_out = digest;
-	return HM_OK;
-}
-
 void
 hm_checksum_compute(const void *bytes, size_t n_bytes,
     struct hm_checksum *checksum_out)

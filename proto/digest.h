@@ -37,13 +37,6 @@ bool hm_digest_equal(const struct hm_digest *a, const struct hm_digest *b);
 void hm_digest_to_hex(const struct hm_digest *digest,
     char hex_out[HM_DIGEST_HEX_CHARS + 1]);
 
-/**
- * Read exactly 64 hex digits, either case.
- *
- * Returns HM_OK or HM_E_INVALID (digest_out untouched).
- */
-int hm_digest_from_hex(const char *hex, struct hm_digest *digest_out);
-
 /* XXH3-128 in its canonical (big-endian) byte order. Any thread. */
 void hm_checksum_compute(const void *bytes, size_t n_bytes,
     struct hm_checksum *checksum_out);

@@ -255,23 +255,6 @@ test_launch__rows_of_no_kernel_are_refused(void **state)
 }
 
 static void
-test_launch__chunks_have_the_sizes_of_the_pack(void **state)
-{
-	struct hm_config config = stream_row.config;
-
-	(void)state;
-	assert_int_equal(hm_launch_chunk_bytes(&config), 4224);
-	config.group = 0;
-	assert_int_equal(hm_launch_chunk_bytes(&config), 4096);
-	config.group = 32;
-	config.zero = HM_CONFIG_ZERO_FLOAT;
-	assert_int_equal(hm_launch_chunk_bytes(&config), 5120);
-	config.zero = HM_CONFIG_ZERO_INT;
-	config.group = 128;
-	assert_int_equal(hm_launch_chunk_bytes(&config), 4352); /* 4288, up */
-}
-
-static void
 test_launch__measured_cluster_counts_are_known(void **state)
 {
 	(void)state;
@@ -297,7 +280,6 @@ main(void)
 	    cmocka_unit_test(
 		test_launch__sizes_must_be_positive_multiples_of_8),
 	    cmocka_unit_test(test_launch__rows_of_no_kernel_are_refused),
-	    cmocka_unit_test(test_launch__chunks_have_the_sizes_of_the_pack),
 	    cmocka_unit_test(test_launch__measured_cluster_counts_are_known),
 	};
 

@@ -18,7 +18,7 @@
 #include "daemon/limits.h"
 
 #define STRANGER 54321
-#define ALL      (HM_RIGHT_READ | HM_RIGHT_COMPILE | HM_RIGHT_ADMIN)
+#define ALL      (HM_RIGHT_READ | HM_RIGHT_COMPILE)
 
 static struct hm_limits *
 open_limits(const char *group, uint64_t uid_connections)

@@ -2,6 +2,8 @@
 /*
  * test_options.c - hummingd's command line and the paths that follow from it.
  */
+#include <sys/stat.h>
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,6 +59,8 @@ test_options__all_of_them__are_taken(void **state)
 	assert_int_equal(parse("hummingd --version", &options, &why), HM_OK);
 	assert_int_equal(options.action, HM_OPTIONS_VERSION);
 	assert_int_equal(parse("hummingd --help", &options, &why), HM_OK);
+	assert_int_equal(options.action, HM_OPTIONS_HELP);
+	assert_int_equal(parse("hummingd -h", &options, &why), HM_OK);
 	assert_int_equal(options.action, HM_OPTIONS_HELP);
 }
 
@@ -142,6 +146,30 @@ test_paths__private__follow_the_environment(void **state)
 	assert_string_equal(settings.store, expected);
 }
 
+/* As clients, which would not look there (test_place.c has every case). */
+static void
+test_paths__runtime_folder_not_private__is_passed_over(void **state)
+{
+	char folder[] = "/tmp/hm-options-XXXXXX";
+	struct hm_settings settings;
+	char expected[64];
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	assert_int_equal(setenv("XDG_RUNTIME_DIR", folder, 1), 0);
+	assert_int_equal(setenv("TMPDIR", "/tmp/there", 1), 0);
+	resolve(true, &settings);
+	(void)snprintf(expected, sizeof(expected), "%s/humming/hummingd.sock",
+	    folder);
+	assert_string_equal(settings.socket, expected);
+	assert_int_equal(chmod(folder, 0770), 0);
+	resolve(true, &settings);
+	(void)snprintf(expected, sizeof(expected),
+	    "/tmp/there/humming-%lu/hummingd.sock", (unsigned long)geteuid());
+	assert_string_equal(settings.socket, expected);
+	assert_int_equal(rmdir(folder), 0);
+}
+
 static void
 test_paths__socket_name_too_long__is_refused(void **state)
 {
@@ -166,6 +194,8 @@ main(void)
 	    cmocka_unit_test(test_options__pack__is_unsupported),
 	    cmocka_unit_test(test_paths__system__are_fixed),
 	    cmocka_unit_test(test_paths__private__follow_the_environment),
+	    cmocka_unit_test(
+		test_paths__runtime_folder_not_private__is_passed_over),
 	    cmocka_unit_test(test_paths__socket_name_too_long__is_refused),
 	};
 
