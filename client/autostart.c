@@ -88,8 +88,11 @@ autostart_lock(const char *socket_path, int64_t deadline, int *fd_out,
 	int fd;
 
 	if (autostart_beside(socket_path, "autostart.lock", path,
-		sizeof path) != HM_OK)
+		sizeof path) != HM_OK) {
+		hm_errbuf_set(errbuf, "%s: no room for a lock beside it",
+		    socket_path);
 		return HM_E_INVALID;
+	}
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd == -1) {
 		hm_errbuf_set(errbuf, "%s: %s", path, strerror(errno));
@@ -114,8 +117,9 @@ autostart_lock(const char *socket_path, int64_t deadline, int *fd_out,
 	return HM_OK;
 }
 
-/* The caller's environment, HUMMING_READY_FD set and HUMMING_SOCKET (which the
- * command line carries) left out. The array is the caller's to free. */
+/* The caller's environment with our HUMMING_READY_FD in place of its own and
+ * without NOTIFY_SOCKET, whose service manager waits for another program. The
+ * array is the caller's to free. */
 static char **
 autostart_environment(char *ready)
 {
@@ -136,38 +140,46 @@ autostart_environment(char *ready)
 	return copy;
 }
 
-/* No descriptor but the pipe, no signal mask, no terminal. */
+/* No descriptor but the pipe and the log, no signal mask, no terminal. Returns
+ * 0 or the number of an error. */
 static int
 autostart_prepare(posix_spawn_file_actions_t *actions,
     posix_spawnattr_t *attributes, int ready_fd, int log_fd)
 {
+	const short flags =
+	    POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID;
 	sigset_t none, all;
+	int number;
 
 	(void)sigemptyset(&none);
 	(void)sigfillset(&all);
-	if (posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY,
-		0) != 0 ||
-	    posix_spawn_file_actions_addopen(actions, 1, "/dev/null", O_WRONLY,
-		0) != 0 ||
-	    posix_spawn_file_actions_adddup2(actions, log_fd, 2) != 0 ||
-	    posix_spawn_file_actions_adddup2(actions, ready_fd, READY_FD) !=
-		0 ||
-	    posix_spawn_file_actions_addclosefrom_np(actions, READY_FD + 1) !=
-		0 ||
-	    posix_spawn_file_actions_addchdir_np(actions, "/") != 0)
-		return HM_E_SYSTEM;
-	if (posix_spawnattr_setsigmask(attributes, &none) != 0 ||
-	    posix_spawnattr_setsigdefault(attributes, &all) != 0 ||
-	    posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK |
-						     POSIX_SPAWN_SETSIGDEF |
-						     POSIX_SPAWN_SETSID) != 0)
-		return HM_E_SYSTEM;
-	return HM_OK;
+	number = posix_spawn_file_actions_addopen(actions, 0, "/dev/null",
+	    O_RDONLY, 0);
+	if (number == 0)
+		number = posix_spawn_file_actions_addopen(actions, 1,
+		    "/dev/null", O_WRONLY, 0);
+	if (number == 0)
+		number = posix_spawn_file_actions_adddup2(actions, log_fd, 2);
+	if (number == 0)
+		number = posix_spawn_file_actions_adddup2(actions, ready_fd,
+		    READY_FD);
+	if (number == 0)
+		number = posix_spawn_file_actions_addclosefrom_np(actions,
+		    READY_FD + 1);
+	if (number == 0)
+		number = posix_spawn_file_actions_addchdir_np(actions, "/");
+	if (number == 0)
+		number = posix_spawnattr_setsigmask(attributes, &none);
+	if (number == 0)
+		number = posix_spawnattr_setsigdefault(attributes, &all);
+	if (number == 0)
+		number = posix_spawnattr_setflags(attributes, flags);
+	return number;
 }
 
 static int
 autostart_spawn(const char *program, char *socket_path, int ready_fd,
-    int log_fd, pid_t *pid_out)
+    int log_fd, pid_t *pid_out, struct hm_errbuf *errbuf)
 {
 	char name[] = "hummingd", private[] = "--private", at[] = "--socket";
 	char ready[] = "HUMMING_READY_FD=3";
@@ -175,25 +187,30 @@ autostart_spawn(const char *program, char *socket_path, int ready_fd,
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
 	char **environment;
-	int error;
+	int number;
 
 	environment = autostart_environment(ready);
-	if (environment == NULL)
-		return HM_E_NOMEM;
 	/* Neither allocates in glibc: nothing to undo. */
-	if (posix_spawn_file_actions_init(&actions) != 0 ||
+	if (environment == NULL ||
+	    posix_spawn_file_actions_init(&actions) != 0 ||
 	    posix_spawnattr_init(&attributes) != 0) {
 		free(environment);
+		hm_errbuf_set(errbuf, "%s: cannot be started: %s", program,
+		    hm_strerror(HM_E_NOMEM));
 		return HM_E_NOMEM;
 	}
-	error = autostart_prepare(&actions, &attributes, ready_fd, log_fd);
-	if (error == HM_OK && posix_spawn(pid_out, program, &actions,
-				  &attributes, arguments, environment) != 0)
-		error = HM_E_SYSTEM;
+	number = autostart_prepare(&actions, &attributes, ready_fd, log_fd);
+	if (number == 0)
+		number = posix_spawn(pid_out, program, &actions, &attributes,
+		    arguments, environment);
 	(void)posix_spawnattr_destroy(&attributes);
 	(void)posix_spawn_file_actions_destroy(&actions);
 	free(environment);
-	return error;
+	if (number == 0)
+		return HM_OK;
+	hm_errbuf_set(errbuf, "%s: cannot be started: %s", program,
+	    strerror(number));
+	return HM_E_SYSTEM;
 }
 
 /* A descriptor like *fd with a number of FIRST_FREE_FD or more in its place. */
@@ -211,23 +228,30 @@ autostart_raise(int *fd)
 
 /* The daemon's log, beside its socket; *start_out = where it goes on. */
 static int
-autostart_open_log(const char *socket_path, int *fd_out, off_t *start_out)
+autostart_open_log(const char *socket_path, int *fd_out, off_t *start_out,
+    struct hm_errbuf *errbuf)
 {
 	char path[HM_SOCKET_PATH_CHARS + 16];
 	off_t end;
 	int fd;
 
 	if (autostart_beside(socket_path, "hummingd.log", path, sizeof path) !=
-	    HM_OK)
+	    HM_OK) {
+		hm_errbuf_set(errbuf, "%s: no room for a log beside it",
+		    socket_path);
 		return HM_E_INVALID;
+	}
 	fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW,
 	    0600);
-	if (fd == -1)
+	if (fd == -1) {
+		hm_errbuf_set(errbuf, "%s: %s", path, strerror(errno));
 		return HM_E_SYSTEM;
+	}
 	end = lseek(fd, 0, SEEK_END);
 	if (end > LOG_MAX_BYTES && ftruncate(fd, 0) == 0)
 		end = 0;
 	if (end < 0 || autostart_raise(&fd) != HM_OK) {
+		hm_errbuf_set(errbuf, "%s: %s", path, strerror(errno));
 		hm_fd_close(&fd);
 		return HM_E_SYSTEM;
 	}
@@ -292,24 +316,27 @@ autostart_start(char *socket_path, int64_t deadline, struct hm_errbuf *errbuf)
 	error = hm_autostart_program(program, sizeof program, errbuf);
 	if (error != HM_OK)
 		return error;
-	error = autostart_open_log(socket_path, &log_fd, &log_start);
-	if (error == HM_OK && pipe2(ready, O_CLOEXEC) == -1)
+	error = autostart_open_log(socket_path, &log_fd, &log_start, errbuf);
+	if (error != HM_OK)
+		return error;
+	if (pipe2(ready, O_CLOEXEC) == -1 ||
+	    autostart_raise(&ready[1]) != HM_OK) {
+		hm_errbuf_set(errbuf, "a pipe to hummingd: %s",
+		    strerror(errno));
 		error = HM_E_SYSTEM;
-	if (error == HM_OK)
-		error = autostart_raise(&ready[1]);
-	if (error == HM_OK)
-		error = autostart_spawn(program, socket_path, ready[1], log_fd,
-		    &pid);
-	hm_fd_close(&ready[1]);
-	if (error != HM_OK) {
-		hm_errbuf_set(errbuf, "%s: cannot be started: %s", program,
-		    hm_strerror(error));
 		goto out;
 	}
+	error = autostart_spawn(program, socket_path, ready[1], log_fd, &pid,
+	    errbuf);
+	if (error != HM_OK)
+		goto out;
+	/* Only the daemon's own end may keep the pipe open. */
+	hm_fd_close(&ready[1]);
 	error = autostart_wait_ready(ready[0], deadline, errbuf);
 	if (error == HM_E_UNAVAILABLE)
 		autostart_last_words(log_fd, log_start, pid, errbuf);
 out:
+	hm_fd_close(&ready[1]);
 	hm_fd_close(&ready[0]);
 	hm_fd_close(&log_fd);
 	return error;

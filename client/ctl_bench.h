@@ -97,7 +97,7 @@ void hm_bench_row_at_most(struct hm_bench_row *row, double value, double limit,
 void hm_bench_row_at_least(struct hm_bench_row *row, double value, double limit,
     const char *unit);
 
-/* The JSON of DESIGN.md section 7, or a table. HM_CTL_OK or HM_CTL_FAILED. */
+/* The JSON of hummingctl(1), or a table. HM_CTL_OK or HM_CTL_FAILED. */
 int hm_bench_print(const struct hm_bench *bench);
 
 /* HM_OK or HM_E_NOMEM; done accepts zeroed ones. */
@@ -123,13 +123,15 @@ double hm_bench_samples_per_s(const struct hm_bench_samples *samples);
 int hm_bench_host_start(struct hm_bench *bench);
 void hm_bench_host_stop(struct hm_bench *bench);
 
-/* Start a program with one descriptor as its 3 and a file as its stderr. */
+/* Start a program with one descriptor as its 3 and a file as its stderr.
+ * HM_OK, HM_E_SYSTEM or HM_E_NOMEM, with the reason in errbuf. */
 struct hm_bench_program {
 	char *const *arguments; /* [0] = the program's path */
 	int fd;                 /* becomes 3 */
 	int log_fd;             /* becomes 2 */
 };
-int hm_bench_spawn(const struct hm_bench_program *program, pid_t *pid_out);
+int hm_bench_spawn(const struct hm_bench_program *program, pid_t *pid_out,
+    struct hm_errbuf *errbuf);
 
 /* End and reap a process that we started; *pid becomes -1. */
 void hm_bench_end(pid_t *pid);

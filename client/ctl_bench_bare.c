@@ -181,17 +181,17 @@ bare_spawn(struct hm_bench *bench, struct hm_bench_bare *bare, int fd)
 	    .fd = fd,
 	    .log_fd = STDERR_FILENO};
 	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-	int error;
 
-	self[n > 0 ? n : 0] = '\0';
+	if (n <= 0) {
+		hm_errbuf_set(&bench->why, "/proc/self/exe: %s",
+		    strerror(errno));
+		return HM_E_SYSTEM;
+	}
+	self[n] = '\0';
 	(void)snprintf(reply, sizeof reply, "%zu", bare->sizes.reply_bytes);
 	(void)snprintf(file, sizeof file, "%zu", bare->sizes.file_bytes);
 	(void)snprintf(parent, sizeof parent, "%ld", (long)getpid());
-	error = hm_bench_spawn(&program, &bare->pid);
-	if (error != HM_OK)
-		hm_errbuf_set(&bench->why, "cannot start a bare peer: %s",
-		    strerror(errno));
-	return error;
+	return hm_bench_spawn(&program, &bare->pid, &bench->why);
 }
 
 uint8_t *

@@ -95,79 +95,93 @@ host_environment(void)
 	return copy;
 }
 
+/* Returns 0 or the number of an error. */
 static int
 host_prepare(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attributes,
     const struct hm_bench_program *program)
 {
+	const short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+			    POSIX_SPAWN_SETPGROUP;
 	sigset_t none, all;
+	int number;
 
 	(void)sigemptyset(&none);
 	(void)sigfillset(&all);
-	if (posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY,
-		0) != 0 ||
-	    posix_spawn_file_actions_addopen(actions, 1, "/dev/null", O_WRONLY,
-		0) != 0 ||
-	    posix_spawn_file_actions_adddup2(actions, program->log_fd, 2) !=
-		0 ||
-	    posix_spawn_file_actions_adddup2(actions, program->fd, GIVEN_FD) !=
-		0 ||
-	    posix_spawn_file_actions_addclosefrom_np(actions, GIVEN_FD + 1) !=
-		0)
-		return HM_E_SYSTEM;
+	number = posix_spawn_file_actions_addopen(actions, 0, "/dev/null",
+	    O_RDONLY, 0);
+	if (number == 0)
+		number = posix_spawn_file_actions_addopen(actions, 1,
+		    "/dev/null", O_WRONLY, 0);
+	if (number == 0)
+		number = posix_spawn_file_actions_adddup2(actions,
+		    program->log_fd, 2);
+	if (number == 0)
+		number = posix_spawn_file_actions_adddup2(actions, program->fd,
+		    GIVEN_FD);
+	if (number == 0)
+		number = posix_spawn_file_actions_addclosefrom_np(actions,
+		    GIVEN_FD + 1);
+	if (number == 0)
+		number = posix_spawnattr_setsigmask(attributes, &none);
+	if (number == 0)
+		number = posix_spawnattr_setsigdefault(attributes, &all);
 	/* In a group of its own: what a terminal sends us must not end it in
 	 * the middle of a call of ours, which would look for it again. */
-	if (posix_spawnattr_setsigmask(attributes, &none) != 0 ||
-	    posix_spawnattr_setsigdefault(attributes, &all) != 0 ||
-	    posix_spawnattr_setpgroup(attributes, 0) != 0 ||
-	    posix_spawnattr_setflags(attributes,
-		POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-		    POSIX_SPAWN_SETPGROUP) != 0)
-		return HM_E_SYSTEM;
-	return HM_OK;
+	if (number == 0)
+		number = posix_spawnattr_setpgroup(attributes, 0);
+	if (number == 0)
+		number = posix_spawnattr_setflags(attributes, flags);
+	return number;
 }
 
-/* A copy with a number that none of the child's own takes. */
+/* A copy with a number that none of the child's own takes. Returns 0 or the
+ * number of an error. */
 static int
 host_raise(int fd, int *raised_out)
 {
 	*raised_out = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
-	return *raised_out == -1 ? HM_E_SYSTEM : HM_OK;
+	return *raised_out == -1 ? errno : 0;
 }
 
 int
-hm_bench_spawn(const struct hm_bench_program *program, pid_t *pid_out)
+hm_bench_spawn(const struct hm_bench_program *program, pid_t *pid_out,
+    struct hm_errbuf *errbuf)
 {
 	struct hm_bench_program raised = *program;
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
 	char **environment = host_environment();
-	int error;
+	int number;
 
 	raised.fd = -1;
 	raised.log_fd = -1;
-	if (environment == NULL)
-		return HM_E_NOMEM;
 	/* Neither allocates in glibc: nothing to undo. */
-	if (posix_spawn_file_actions_init(&actions) != 0 ||
+	if (environment == NULL ||
+	    posix_spawn_file_actions_init(&actions) != 0 ||
 	    posix_spawnattr_init(&attributes) != 0) {
 		free(environment);
+		hm_errbuf_set(errbuf, "%s: cannot be started: %s",
+		    program->arguments[0], hm_strerror(HM_E_NOMEM));
 		return HM_E_NOMEM;
 	}
-	error = host_raise(program->fd, &raised.fd);
-	if (error == HM_OK)
-		error = host_raise(program->log_fd, &raised.log_fd);
-	if (error == HM_OK)
-		error = host_prepare(&actions, &attributes, &raised);
-	if (error == HM_OK &&
-	    posix_spawn(pid_out, program->arguments[0], &actions, &attributes,
-		program->arguments, environment) != 0)
-		error = HM_E_SYSTEM;
+	number = host_raise(program->fd, &raised.fd);
+	if (number == 0)
+		number = host_raise(program->log_fd, &raised.log_fd);
+	if (number == 0)
+		number = host_prepare(&actions, &attributes, &raised);
+	if (number == 0)
+		number = posix_spawn(pid_out, program->arguments[0], &actions,
+		    &attributes, program->arguments, environment);
 	hm_fd_close(&raised.fd);
 	hm_fd_close(&raised.log_fd);
 	(void)posix_spawnattr_destroy(&attributes);
 	(void)posix_spawn_file_actions_destroy(&actions);
 	free(environment);
-	return error;
+	if (number == 0)
+		return HM_OK;
+	hm_errbuf_set(errbuf, "%s: cannot be started: %s",
+	    program->arguments[0], strerror(number));
+	return HM_E_SYSTEM;
 }
 
 void
@@ -288,15 +302,15 @@ host_start_daemon(struct hm_bench *bench, int log_fd)
 	int error;
 
 	(void)snprintf(store, sizeof store, "%s/store", bench->folder);
-	if (pipe2(ready, O_CLOEXEC) == -1)
+	if (pipe2(ready, O_CLOEXEC) == -1) {
+		hm_errbuf_set(&bench->why, "a pipe to hummingd: %s",
+		    strerror(errno));
 		return HM_E_SYSTEM;
+	}
 	program.fd = ready[1];
-	error = hm_bench_spawn(&program, &bench->daemon);
+	error = hm_bench_spawn(&program, &bench->daemon, &bench->why);
 	hm_fd_close(&ready[1]);
-	if (error != HM_OK)
-		hm_errbuf_set(&bench->why, "%s: cannot be started: %s",
-		    bench->program, hm_strerror(error));
-	else
+	if (error == HM_OK)
 		error = host_wait_ready(bench, ready[0], log_fd);
 	hm_fd_close(&ready[0]);
 	return error;

@@ -100,8 +100,11 @@ hm_ctl_read_file(const char *path, size_t limit_bytes, char **text_out,
 	if (ferror(file) != 0) {
 		error = file_error(path, errbuf);
 	} else if (n == 0 || n > limit_bytes) {
-		hm_errbuf_set(errbuf, "%s: %s", path,
-		    n == 0 ? "is empty" : "is larger than 1 MiB");
+		if (n == 0)
+			hm_errbuf_set(errbuf, "%s: is empty", path);
+		else
+			hm_errbuf_set(errbuf, "%s: is larger than %zu bytes",
+			    path, limit_bytes);
 		error = HM_E_INVALID;
 	}
 	(void)fclose(file);

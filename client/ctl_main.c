@@ -2,6 +2,7 @@
 /*
  * ctl_main.c - hummingctl: the table of commands, and help.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,9 +30,9 @@ struct ctl_command {
 	"open:\n"                                                              \
 	"                     a SPEC, or experts=Q,dense=Q; sizes, experts\n"  \
 	"                     and the operation are the model's\n"             \
-	"  --max-m M          largest number of tokens (8192); also with "     \
-	"SPECs\n"
-#define HELP_JSON "  --json             JSON instead of text\n"
+	"  --max-m M          largest number of tokens (8192)\n"
+#define HELP_MAX_M "                     (--max-m also with SPECs)\n"
+#define HELP_JSON  "  --json             JSON instead of text\n"
 
 static const struct ctl_command ctl_commands[] = {
     {"ping", "", "is a daemon there?",
@@ -57,9 +58,11 @@ static const struct ctl_command ctl_commands[] = {
     {"get", "(SPEC | --model JSON|DIR) [--arch A] [-o FILE] [--json]",
 	"get one kernel: from the cache, or built",
 	HELP_ARCH
-	"  -o FILE            write the cubin to FILE\n" HELP_JSON "\n"
-	"With --model (see plan) instead of a SPEC: all kernels of a model in\n"
-	"one round trip.\n"
+	"                     (several by comma with --model)\n"
+	"  -o, --output FILE  write the cubin to FILE; one SPEC "
+	"only\n" HELP_MODEL HELP_JSON "\n"
+	"With --model instead of a SPEC: all kernels of a model in one round\n"
+	"trip; --tp, --ep, --quant and --max-m then shape it, as in plan.\n"
 	"\n"
 	"A SPEC is a shorthand and fields by comma: w4a16,m=1,n=8192,k=8192\n"
 	"\n"
@@ -73,7 +76,7 @@ static const struct ctl_command ctl_commands[] = {
 	"compile any CUDA C source",
 	HELP_ARCH
 	"  -D NAME[=VALUE]    define a macro\n"
-	"  -o FILE            write the cubin to FILE\n" HELP_JSON "\n"
+	"  -o, --output FILE  write the cubin to FILE\n" HELP_JSON "\n"
 	"A source that does not compile: its first error on stderr, the whole\n"
 	"log on stdout.\n"
 	"\n"
@@ -83,7 +86,7 @@ static const struct ctl_command ctl_commands[] = {
 	hm_ctl_compile},
     {"plan", "(--model JSON|DIR | SPEC...) [--arch A,B,...] [--json]",
 	"list the kernels that a model needs",
-	HELP_MODEL HELP_ARCHS HELP_JSON
+	HELP_MODEL HELP_MAX_M HELP_ARCHS HELP_JSON
 	"\n"
 	"Asks no daemon. Lists exactly what prewarm builds. bias=1 may stand "
 	"in\n"
@@ -94,9 +97,10 @@ static const struct ctl_command ctl_commands[] = {
 	"sm_90a\n"
 	"          hummingctl plan w4a16,n=8192,k=8192 --arch sm_80 --json\n",
 	HM_CTL_ARCH | HM_CTL_JSON | HM_CTL_MODEL, true, hm_ctl_plan},
-    {"prewarm", "(--model JSON|DIR | SPEC...) [--arch A,B,...] [--jobs N]",
+    {"prewarm",
+	"(--model JSON|DIR | SPEC...) [--arch A,B,...] [--jobs N] [--json]",
 	"build the kernels that a model needs",
-	HELP_MODEL HELP_ARCHS
+	HELP_MODEL HELP_MAX_M HELP_ARCHS
 	"  --jobs N           requests in flight (all)\n" HELP_JSON "\n"
 	"Returns when all are ready; no deadline unless --timeout is given.\n"
 	"\n"
@@ -170,7 +174,8 @@ ctl_print_help(void)
 	    "else the usual places\n"
 	    "  --timeout SECONDS  deadline of the whole command; else "
 	    "HUMMING_TIMEOUT, else 30\n"
-	    "  --help             what it does, with examples\n"
+	    "  --help, -h         what it does, with examples\n"
+	    "Without a command: --help (this text), --version\n"
 	    "\n"
 	    "get, compile and prewarm start a private daemon when no socket is "
 	    "named and none\n"
@@ -242,8 +247,11 @@ main(int argc, char **argv)
 	struct hm_ctl ctl;
 	int code;
 
-	if (hm_fd_reserve_stdio() != HM_OK)
+	if (hm_fd_reserve_stdio() != HM_OK) {
+		(void)fprintf(stderr, "hummingctl: cannot open /dev/null: %s\n",
+		    strerror(errno));
 		return HM_CTL_FAILED;
+	}
 	code = hm_ctl_parse(argc, argv, &ctl);
 	if (code != HM_CTL_OK)
 		return code;

@@ -77,14 +77,15 @@ hm_ctl_row_print(const struct humming_kernel *kernel)
 int
 hm_ctl_json_print(json_t *json)
 {
-	int error = HM_E_NOMEM;
+	int error = HM_OK;
 
-	if (json != NULL &&
-	    json_dumpf(json, stdout,
-		JSON_INDENT(2) | JSON_REAL_PRECISION(REAL_DIGITS)) == 0) {
+	if (json == NULL)
+		return HM_E_NOMEM;
+	if (json_dumpf(json, stdout,
+		JSON_INDENT(2) | JSON_REAL_PRECISION(REAL_DIGITS)) == 0)
 		(void)putchar('\n');
-		error = HM_OK;
-	}
+	else if (ferror(stdout) == 0)
+		error = HM_E_NOMEM;
 	json_decref(json);
 	return error;
 }

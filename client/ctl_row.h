@@ -11,7 +11,7 @@
 
 #include "client/ctl_table.h"
 
-/* The object of `get --json` (DESIGN.md section 7). NULL without memory. */
+/* The object of `get --json` (hummingctl(1), JSON). NULL without memory. */
 json_t *hm_ctl_row_json(const struct humming_kernel *kernel);
 
 /* Titles, then a row per kernel. */
@@ -23,7 +23,7 @@ void hm_ctl_row_add(struct hm_ctl_table *table,
 void hm_ctl_row_print(const struct humming_kernel *kernel);
 
 /* Print and free; consumes json, of which NULL means that memory ran out.
- * HM_OK or HM_E_NOMEM. */
+ * HM_OK or HM_E_NOMEM; a failed write stays with stdout, and main tells it. */
 int hm_ctl_json_print(json_t *json);
 
 #endif

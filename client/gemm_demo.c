@@ -10,6 +10,7 @@
  * 1: wrong, or no GPU, or no daemon; 2: usage. What a worker would do, but for
  * the driver's own memory calls, which a worker has from its framework.
  */
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -399,8 +400,12 @@ main(int argc, char **argv)
 	struct hm_errbuf errbuf = {""};
 	int failed = 0;
 
-	if (hm_fd_reserve_stdio() != HM_OK)
+	if (hm_fd_reserve_stdio() != HM_OK) {
+		fprintf(stderr,
+		    "humming-gemm-demo: cannot open /dev/null: %s\n",
+		    strerror(errno));
 		return 1;
+	}
 	if (!demo_read_options(&options, argc, argv)) {
 		fprintf(stderr,
 		    "humming-gemm-demo: wrong usage (see 'humming-gemm-demo "

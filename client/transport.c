@@ -113,8 +113,10 @@ hm_transport_connect(struct hm_transport *transport, const char *path,
 		if (pause_ms < CONNECT_PAUSE_MAX_MS)
 			pause_ms *= 2;
 	}
-	if (error == HM_OK)
-		error = transport_make_blocking(fd);
+	if (error == HM_OK && transport_make_blocking(fd) != HM_OK) {
+		error = HM_E_SYSTEM;
+		hm_errbuf_set(errbuf, "%s: %s", path, strerror(errno));
+	}
 	if (error != HM_OK)
 		hm_fd_close(&fd);
 	else

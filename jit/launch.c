@@ -27,12 +27,6 @@ launch_ceil_div(uint32_t a, uint32_t b)
 }
 
 uint32_t
-hm_launch_chunk_bytes(const struct hm_config *config)
-{
-	return hm_emit_chunk_bytes(config);
-}
-
-uint32_t
 hm_launch_active_clusters(uint32_t sms, uint32_t cluster)
 {
 	uint32_t clusters = cluster > 0 ? sms / cluster : sms;

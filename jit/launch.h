@@ -31,9 +31,6 @@ struct hm_launch {
 #define HM_LAUNCH_SM90_SMEM_BYTES (232448u - 512u)
 #define HM_LAUNCH_MMA_SMEM_BYTES  101376u
 
-/* Bytes of one packed chunk of 64 rows x 128 k. */
-uint32_t hm_launch_chunk_bytes(const struct hm_config *config);
-
 /**
  * Clusters of so many CTAs that run at once with one CTA on an SM. SMs are
  * spread unevenly over the GPCs, so fewer fit than division says: of 132 SMs

@@ -35,12 +35,6 @@ source_find_in(const struct hm_source *table, size_t n_table, const char *name)
 	return NULL;
 }
 
-const struct hm_source *
-hm_source_find(const char *name)
-{
-	return source_find_in(hm_source_table, hm_source_table_count, name);
-}
-
 size_t
 hm_source_count(void)
 {

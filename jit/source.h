@@ -23,10 +23,7 @@ struct hm_source {
 extern const struct hm_source hm_source_table[];
 extern const size_t hm_source_table_count;
 
-/* NULL when there is none of this name. Any thread, like all here. */
-const struct hm_source *hm_source_find(const char *name);
-
-/* All of them, sorted by name. */
+/* All of them, sorted by name. Any thread, like all here. */
 size_t hm_source_count(void);
 const struct hm_source *hm_source_at(size_t index);
 

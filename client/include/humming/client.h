@@ -80,7 +80,7 @@ struct humming_client_options {
 	uint32_t timeout_ms;  /* deadline of each call; default HUMMING_TIMEOUT
 	                       * (seconds), else 30000; UINT32_MAX = none */
 	const char *socket_path; /* default: HUMMING_SOCKET, then the usual
-	                          * places (DESIGN.md section 6) */
+	                          * places (FILES of hummingctl(1)) */
 	uint32_t autostart; /* 1: start a private daemon when none answers and
 	                     * no socket was named */
 	uint32_t prewarm;   /* 1: requests go to the daemon's second lane */
@@ -162,12 +162,15 @@ struct humming_range {
 	char key[65];
 };
 
-/* A client source to compile. */
+/* A client source to compile. Its options are those of NVRTC that change what
+ * is computed and read nothing of the machine: -DNAME[=value] (no date or
+ * time), --std=c++NN, --use_fast_math, --maxrregcount=N, and --ftz, --prec-div,
+ * --prec-sqrt, --fmad with =true or =false. Others are HUMMING_E_DENIED. */
 struct humming_source {
 	uint32_t struct_size;
 	uint32_t target_cc, target_suffix;
 	uint32_t n_options;
-	const char *const *options; /* "-DX=1", ...: DESIGN.md section 2 */
+	const char *const *options; /* "-DX=1", ... */
 	const char *name;           /* label for messages; default "source" */
 	const char *text;
 	size_t text_bytes;
@@ -255,7 +258,7 @@ HUMMING_API const char *humming_client_compile_log(
     const struct humming_client *client);
 
 /**
- * The daemon's statistics or status as JSON (DESIGN.md section 7).
+ * The daemon's statistics or status as JSON (its fields: hummingctl(1)).
  *
  * json_out  freed by the caller with humming_free
  */
