@@ -15,7 +15,8 @@ NVRTC_WHEEL='nvidia-cuda-nvrtc==13.0.88'
 BUILD_PACKAGES='gcc libc6-dev cmake ninja-build pkg-config
   libevent-dev liblmdb-dev libprotobuf-c-dev protobuf-c-compiler
   libsodium-dev libxxhash-dev libjansson-dev libinih-dev'
-TEST_PACKAGES='g++ libcmocka-dev perl clang-format util-linux procps python3'
+TEST_PACKAGES='g++ libcmocka-dev perl clang-format systemd util-linux procps
+  python3'
 CHECK_PACKAGES='clang clang-tidy libclang-rt-14-dev llvm gcovr'
 
 usage() {

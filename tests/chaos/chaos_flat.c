@@ -134,11 +134,7 @@ test_chaos__many_requests__flat_memory_and_descriptors(void **state)
 
 	(void)state;
 	harness_start(&harness);
-	wire_open(&watcher, &harness);
-	if (!wire_wait_compiler(&watcher)) {
-		wire_close(&watcher);
-		skip();
-	}
+	wire_open_ready(&watcher, &harness);
 	for (uint32_t c = 0; c < N_CLIENTS; c++)
 		wire_open_as(&clients[c], &harness, c % 2);
 	/* All that is bounded is full after these. */

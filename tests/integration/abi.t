@@ -9,7 +9,7 @@ use warnings;
 use File::Basename qw(dirname);
 use Test::More;
 
-my $bin = $ENV{HM_BIN_DIR} or plan skip_all => 'HM_BIN_DIR is not set';
+my $bin = $ENV{HM_BIN_DIR} or BAIL_OUT('HM_BIN_DIR is not set');
 my $root = dirname(__FILE__) . '/../..';
 my ($library) = glob "$bin/../lib/libhumming.so.*.*";
 ok($library, 'the library was built') or BAIL_OUT("no libhumming.so beside $bin");

@@ -11,7 +11,7 @@ use POSIX ();
 use Test::More;
 use Time::HiRes qw(time sleep);
 
-my $bin = $ENV{HM_BIN_DIR} or plan skip_all => 'HM_BIN_DIR is not set';
+my $bin = $ENV{HM_BIN_DIR} or BAIL_OUT('HM_BIN_DIR is not set');
 my $work = tempdir('hm-bt-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 
 # A folder of our own to look into; nothing of the caller's.
@@ -121,45 +121,38 @@ sub check_rows {
     return \%row;
 }
 
-SKIP: {
-    my $code = finish(start('hit', '--json'));
-    my $err = slurp("$work/err");
-    if ($code eq '1' && $err =~ /nvrtc|compiler/i) {
-        is_gone('without a compiler');
-        skip 'no compiler', 1;
-    }
-    my $hit = check_rows('hit', $code);
-    my $file = $hit->{fd200k}{file_bytes} || 0;
-    ok($file > 190_000 && $file < 215_000, 'fd200k: about 200 KB by descriptor') or diag($file);
-    my $packet = $hit->{inline20k}{reply_bytes} || 0;
-    ok($packet > 15_000 && $packet <= 32_768 + 2048, 'inline20k: in the packet') or diag($packet);
-    is($hit->{inline20k}{file_bytes}, 0, 'inline20k: no descriptor');
+my $hit = check_rows('hit', finish(start('hit', '--json')));
+my $file = $hit->{fd200k}{file_bytes} || 0;
+ok($file > 190_000 && $file < 215_000, 'fd200k: about 200 KB by descriptor') or diag($file);
+my $packet = $hit->{inline20k}{reply_bytes} || 0;
+ok($packet > 15_000 && $packet <= 32_768 + 2048, 'inline20k: in the packet') or diag($packet);
+is($hit->{inline20k}{file_bytes}, 0, 'inline20k: no descriptor');
 
-    my $herd = check_rows('herd', finish(start('--json', 'herd')));
-    is($herd->{herd64}{clients}, 64, 'herd64: 64 clients');
+my $herd = check_rows('herd', finish(start('--json', 'herd')));
+is($herd->{herd64}{clients}, 64, 'herd64: 64 clients');
 
-    my $cold = check_rows('cold', finish(start('cold', '--json')));
-    is($cold->{'cold-key64'}{builds}, 1, 'cold-key64: one build');
-    ok(($cold->{'cold-model'}{kernels} || 0) >= 4, 'cold-model: several kernels');
+my $cold = check_rows('cold', finish(start('cold', '--json')));
+is($cold->{'cold-key64'}{builds}, 1, 'cold-key64: one build');
+ok(($cold->{'cold-model'}{kernels} || 0) >= 4, 'cold-model: several kernels');
 
-    is(finish(start('herd')), 0, 'table: works');
-    like(slurp("$work/out"), qr{\ANAME +P50 US .*^herd64 }ms, 'table: titles, a row');
-    is_gone('table');
+is(finish(start('herd')), 0, 'table: works');
+like(slurp("$work/out"), qr{\ANAME +P50 US .*^herd64 }ms, 'table: titles, a row');
+is_gone('table');
 
-    # Ended in the middle: by a signal, or in a way that it cannot notice.
-    for my $signal (qw(INT TERM KILL)) {
-        my $pid = start('herd');
-        my $end = time + 20;
-        sleep 0.02 while !daemons() && time < $end;
-        sleep 0.3;
-        kill $signal, $pid;
-        my %number = (INT => 2, KILL => 9, TERM => 15);
-        is(finish($pid), "signal $number{$signal}", "SIG$signal: ends it");
-        # A daemon whose bench was killed is idle, and leaves by itself.
-        sleep 0.1 while daemons() && time < $end;
-        is(join(' ', daemons()), '', "SIG$signal: its daemon leaves");
-        is(join(' ', glob "$work/tmp/*"), '', "SIG$signal: and its folder")
-            if $signal ne 'KILL';
-    }
+# Ended in the middle: by a signal, or in a way that it cannot notice.
+for my $signal (qw(INT TERM KILL)) {
+    my $pid = start('herd');
+    my $end = time + 20;
+    sleep 0.02 while !daemons() && time < $end;
+    sleep 0.3;
+    kill $signal, $pid;
+    my %number = (INT => 2, KILL => 9, TERM => 15);
+    is(finish($pid), "signal $number{$signal}", "SIG$signal: ends it");
+    # A daemon whose bench was killed is idle, and leaves by itself.
+    sleep 0.1 while daemons() && time < $end;
+    is(join(' ', daemons()), '', "SIG$signal: its daemon leaves");
+    is(join(' ', glob "$work/tmp/*"), '', "SIG$signal: and its folder")
+        if $signal ne 'KILL';
 }
+
 done_testing();

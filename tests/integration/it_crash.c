@@ -37,17 +37,6 @@ teardown(void **state)
 	return 0;
 }
 
-static void
-open_or_skip(struct wire *wire)
-{
-	harness_start(&harness);
-	wire_open(wire, &harness);
-	if (!wire_wait_compiler(wire)) {
-		wire_close(wire);
-		skip();
-	}
-}
-
 static pid_t
 only_worker(void)
 {
@@ -66,7 +55,8 @@ test_crash__worker_killed_in_mid_compile__kernel_comes(void **state)
 
 	(void)state;
 	harness.environment[0] = "HUMMING_WORKERS=1";
-	open_or_skip(&wire);
+	harness_start(&harness);
+	wire_open_ready(&wire, &harness);
 	wire_open(&other, &harness);
 	(void)wire_send_get(&wire, "w4a16,m=1,n=8192,k=8192", "sm_90a",
 	    HM_LANE_INTERACTIVE, 0);
@@ -94,7 +84,8 @@ test_crash__worker_killed_twice__costs_one_request(void **state)
 
 	(void)state;
 	harness.environment[0] = "HUMMING_WORKERS=1";
-	open_or_skip(&wire);
+	harness_start(&harness);
+	wire_open_ready(&wire, &harness);
 	wire_open(&other, &harness);
 	(void)wire_send_compile(&wire, &source);
 	free(text);
@@ -127,7 +118,8 @@ test_crash__idle_workers_killed__are_replaced(void **state)
 
 	(void)state;
 	harness.environment[0] = "HUMMING_WORKERS=2";
-	open_or_skip(&wire);
+	harness_start(&harness);
+	wire_open_ready(&wire, &harness);
 	wire_wait_number(&wire, HM_FRAME_STATUS, "workers.idle", 2);
 	n = harness_workers(&harness, pids, 4);
 	assert_int_equal(n, 2);
@@ -155,7 +147,8 @@ test_crash__worker_after_foreign_source__builds_no_ours(void **state)
 
 	(void)state;
 	harness.environment[0] = "HUMMING_WORKERS=1";
-	open_or_skip(&wire);
+	harness_start(&harness);
+	wire_open_ready(&wire, &harness);
 	before = only_worker();
 	wire_compile(&wire, &source, &kernel);
 	assert_int_equal(kernel.reply.status, HM_REPLY_BUILT);
@@ -180,7 +173,8 @@ test_crash__worker_has_done_its_jobs__is_replaced(void **state)
 	(void)state;
 	harness.environment[0] = "HUMMING_WORKERS=1";
 	harness.environment[1] = "HUMMING_WORKER_JOBS=2";
-	open_or_skip(&wire);
+	harness_start(&harness);
+	wire_open_ready(&wire, &harness);
 	before = only_worker();
 	wire_get(&wire, "w4a16,m=1", "sm_80", &kernel);
 	wire_kernel_done(&kernel);
@@ -230,11 +224,7 @@ learn_truth(void)
 
 	harness_init(&apart);
 	harness_start(&apart);
-	wire_open(&wire, &apart);
-	if (!wire_wait_compiler(&wire)) {
-		harness_done(&apart);
-		skip();
-	}
+	wire_open_ready(&wire, &apart);
 	for (size_t i = 0; i < N_LOAD_SPECS; i++) {
 		wire_get(&wire, load_specs[i], "sm_80", &kernel);
 		assert_int_equal(kernel.reply.tier, HM_TIER_BUILT);

@@ -58,11 +58,7 @@ test_drain__sigterm_under_load__running_builds_finish(void **state)
 	(void)state;
 	harness.environment[0] = "HUMMING_WORKERS=1";
 	harness_start(&harness);
-	wire_open(&watcher, &harness);
-	if (!wire_wait_compiler(&watcher)) {
-		wire_close(&watcher);
-		skip();
-	}
+	wire_open_ready(&watcher, &harness);
 	wire_open(&wire, &harness);
 	wire_open(&late, &harness);
 	(void)wire_send_get(&wire, "w4a16,m=1,n=8192,k=8192", "sm_90a",
@@ -105,12 +101,7 @@ test_drain__endless_build__is_given_up_in_time(void **state)
 	(void)state;
 	harness.environment[0] = "HUMMING_LIMITS_DRAIN_MS=300";
 	harness_start(&harness);
-	wire_open(&watcher, &harness);
-	if (!wire_wait_compiler(&watcher)) {
-		wire_close(&watcher);
-		free(text);
-		skip();
-	}
+	wire_open_ready(&watcher, &harness);
 	wire_open(&wire, &harness);
 	(void)wire_send_compile(&wire, &source);
 	free(text);
@@ -193,11 +184,7 @@ test_drain__killed_daemon__takes_its_workers_along(void **state)
 	(void)state;
 	harness.environment[0] = "HUMMING_WORKERS=2";
 	harness_start(&harness);
-	wire_open(&wire, &harness);
-	if (!wire_wait_compiler(&wire)) {
-		wire_close(&wire);
-		skip();
-	}
+	wire_open_ready(&wire, &harness);
 	wire_wait_number(&wire, HM_FRAME_STATUS, "workers.idle", 2);
 	n = harness_workers(&harness, pids, 4);
 	assert_int_equal(n, 2);

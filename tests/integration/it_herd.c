@@ -44,8 +44,7 @@ test_herd__64_clients_one_cold_key__one_build_equal_bytes(void **state)
 
 	for (size_t i = 0; i < N_CLIENTS; i++)
 		wire_open(&clients[i], harness);
-	if (!wire_wait_compiler(&clients[0]))
-		skip();
+	wire_expect_compiler(&clients[0]);
 	assert_int_equal(wire_number(&clients[0], HM_FRAME_STATS, "builds"), 0);
 	for (size_t i = 0; i < N_CLIENTS; i++)
 		(void)wire_send_get(&clients[i], "w4a16,m=1,n=8192,k=8192",
@@ -76,8 +75,7 @@ test_herd__most_clients_die__the_rest_are_served(void **state)
 
 	for (size_t i = 0; i < N_CLIENTS; i++)
 		wire_open(&clients[i], harness);
-	if (!wire_wait_compiler(&clients[0]))
-		skip();
+	wire_expect_compiler(&clients[0]);
 	for (size_t i = 0; i < N_CLIENTS; i++)
 		(void)wire_send_get(&clients[i], "w4a16,m=1,group=64", "sm_90a",
 		    HM_LANE_INTERACTIVE, 0);
@@ -100,8 +98,7 @@ test_herd__only_client_dies__its_build_is_kept(void **state)
 
 	wire_open(&clients[0], harness);
 	wire_open(&clients[1], harness);
-	if (!wire_wait_compiler(&clients[0]))
-		skip();
+	wire_expect_compiler(&clients[0]);
 	(void)wire_send_get(&clients[0], "w4a16,m=1,group=32", "sm_90a",
 	    HM_LANE_INTERACTIVE, 0);
 	wire_wait_number(&clients[1], HM_FRAME_STATUS, "workers.building", 1);

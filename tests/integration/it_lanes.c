@@ -36,17 +36,6 @@ teardown(void **state)
 	return 0;
 }
 
-static void
-open_or_skip(struct wire *wire)
-{
-	harness_start(&harness);
-	wire_open(wire, &harness);
-	if (!wire_wait_compiler(wire)) {
-		wire_close(wire);
-		skip();
-	}
-}
-
 /* Occupy the only worker with a build of our own making. */
 static uint32_t
 occupy(struct wire *wire, uint32_t n_statements, uint32_t salt,
@@ -75,7 +64,8 @@ test_lanes__interactive_request__overtakes_queued_prewarm(void **state)
 	uint64_t built_before;
 
 	(void)state;
-	open_or_skip(&wire);
+	harness_start(&harness);
+	wire_open_ready(&wire, &harness);
 	wire_open(&behind, &harness);
 	(void)wire_send_get(&behind, prewarm, "sm_90a", HM_LANE_PREWARM, 0);
 	wire_wait_number(&wire, HM_FRAME_STATUS, "workers.queued", 5);
@@ -107,7 +97,8 @@ test_lanes__long_wait__is_told_its_place(void **state)
 	uint32_t id;
 
 	(void)state;
-	open_or_skip(&wire);
+	harness_start(&harness);
+	wire_open_ready(&wire, &harness);
 	wire_open(&first, &harness);
 	(void)occupy(&first, NO_END, 1, 0);
 	wire_wait_number(&wire, HM_FRAME_STATUS, "workers.building", 1);
@@ -139,7 +130,8 @@ test_lanes__deadline_passes__timeout_and_build_goes_on(void **state)
 	uint64_t took_ms;
 
 	(void)state;
-	open_or_skip(&wire);
+	harness_start(&harness);
+	wire_open_ready(&wire, &harness);
 	start_ms = harness_now_ms();
 	(void)occupy(&wire, SOME_WORK, 1, 150);
 	assert_true(wire_recv_kernel(&wire, &kernel));
@@ -166,7 +158,8 @@ test_lanes__cancelled_in_the_queue__is_never_built(void **state)
 	uint32_t id;
 
 	(void)state;
-	open_or_skip(&wire);
+	harness_start(&harness);
+	wire_open_ready(&wire, &harness);
 	wire_open(&first, &harness);
 	(void)occupy(&first, SOME_WORK, 1, 0);
 	wire_wait_number(&wire, HM_FRAME_STATUS, "workers.building", 1);
@@ -192,7 +185,8 @@ test_lanes__full_queue__answers_busy(void **state)
 
 	(void)state;
 	harness.environment[1] = "HUMMING_LIMITS_QUEUE=1";
-	open_or_skip(&wire);
+	harness_start(&harness);
+	wire_open_ready(&wire, &harness);
 	wire_open(&first, &harness);
 	(void)occupy(&first, SOME_WORK, 1, 0);
 	wire_wait_number(&wire, HM_FRAME_STATUS, "workers.building", 1);
@@ -223,7 +217,8 @@ test_lanes__compiler_hangs__costs_that_request_only(void **state)
 
 	(void)state;
 	harness.environment[1] = "HUMMING_LIMITS_SOURCE_MS=700";
-	open_or_skip(&wire);
+	harness_start(&harness);
+	wire_open_ready(&wire, &harness);
 	(void)occupy(&wire, NO_END, 1, 0);
 	assert_true(wire_recv_kernel(&wire, &kernel));
 	assert_int_equal(kernel.reply.status, HM_REPLY_FAILED);
@@ -253,7 +248,8 @@ test_lanes__deadline_in_the_queue__names_the_place(void **state)
 	struct wire wire;
 
 	(void)state;
-	open_or_skip(&wire);
+	harness_start(&harness);
+	wire_open_ready(&wire, &harness);
 	wire_open(&first, &harness);
 	(void)occupy(&first, NO_END, 1, 0);
 	wire_wait_number(&wire, HM_FRAME_STATUS, "workers.building", 1);
@@ -283,7 +279,8 @@ test_lanes__sources_everywhere__kernels_of_ours_are_built(void **state)
 	(void)state;
 	harness.environment[0] = "HUMMING_WORKERS=2";
 	harness.environment[1] = "HUMMING_LIMITS_SOURCE_MS=600000";
-	open_or_skip(&wire);
+	harness_start(&harness);
+	wire_open_ready(&wire, &harness);
 	wire_open(&sources, &harness);
 	for (uint32_t i = 0; i < 6; i++)
 		(void)occupy(&sources, i < 2 ? NO_END : 10, i, 0);
@@ -316,7 +313,8 @@ test_lanes__source_nobody_waits_for__is_cut(void **state)
 
 	(void)state;
 	harness.environment[1] = "HUMMING_LIMITS_SOURCE_MS=600000";
-	open_or_skip(&wire);
+	harness_start(&harness);
+	wire_open_ready(&wire, &harness);
 	wire_open(&first, &harness);
 	(void)occupy(&first, NO_END, 1, 0);
 	wire_wait_number(&wire, HM_FRAME_STATUS, "workers.building", 1);
@@ -347,7 +345,8 @@ test_lanes__source_one_still_waits_for__is_built(void **state)
 	struct wire wire;
 
 	(void)state;
-	open_or_skip(&wire);
+	harness_start(&harness);
+	wire_open_ready(&wire, &harness);
 	wire_open(&first, &harness);
 	(void)occupy(&first, SOME_WORK, 1, 0);
 	wire_wait_number(&wire, HM_FRAME_STATUS, "workers.building", 1);

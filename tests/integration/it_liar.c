@@ -177,7 +177,7 @@ test_liar__unready__says_why_in_status_and_reply(void **state)
 	set_mode("unready");
 	harness_start(&harness);
 	wire_open(&wire, &harness);
-	assert_false(wire_wait_compiler(&wire));
+	wire_expect_no_compiler(&wire);
 	wire_get(&wire, "w4a16,m=1", "sm_80", &kernel);
 	assert_int_equal(kernel.reply.status, HM_REPLY_UNSUPPORTED);
 	assert_string_equal(kernel.reply.message,

@@ -184,7 +184,7 @@ test_protocol__unexpected_descriptors__do_not_leak(void **state)
 	harness.environment[0] = "HUMMING_WORKERS=1";
 	harness_start(&harness);
 	wire_open(&wire, &harness);
-	(void)wire_wait_compiler(&wire);
+	wire_expect_compiler(&wire);
 	n_before = harness_count_fds(&harness);
 	frame.fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	for (int i = 0; i < 200; i++) {
@@ -211,11 +211,7 @@ test_protocol__slow_reader__is_dropped_alone(void **state)
 	(void)state;
 	harness.environment[0] = "HUMMING_LIMITS_STALL_MS=500";
 	harness_start(&harness);
-	wire_open(&wire, &harness);
-	if (!wire_wait_compiler(&wire)) {
-		wire_close(&wire);
-		skip();
-	}
+	wire_open_ready(&wire, &harness);
 	wire_get(&wire, "w4a16,m=1,n=8192,k=8192", "sm_90a", &kernel);
 	wire_kernel_done(&kernel);
 	wire_open(&slow, &harness);
@@ -251,11 +247,7 @@ test_protocol__late_reader__gets_everything(void **state)
 
 	(void)state;
 	harness_start(&harness);
-	wire_open(&wire, &harness);
-	if (!wire_wait_compiler(&wire)) {
-		wire_close(&wire);
-		skip();
-	}
+	wire_open_ready(&wire, &harness);
 	wire_get(&wire, "w4a16,m=1,n=8192,k=8192", "sm_90a", &kernel);
 	wire_kernel_done(&kernel);
 	wire_open(&slow, &harness);
@@ -302,11 +294,7 @@ test_protocol__clients_vanish__nothing_leaks(void **state)
 	(void)state;
 	harness.environment[0] = "HUMMING_WORKERS=1";
 	harness_start(&harness);
-	wire_open(&good, &harness);
-	if (!wire_wait_compiler(&good)) {
-		wire_close(&good);
-		skip();
-	}
+	wire_open_ready(&good, &harness);
 	wire_get(&good, "w4a16,m=1", "sm_80", &kernel);
 	wire_kernel_done(&kernel);
 	n_before = harness_count_fds(&harness);

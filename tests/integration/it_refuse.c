@@ -336,12 +336,11 @@ as_nobody(const char *socket)
 		return 14;
 	/* Reading is for everybody. */
 	(void)wire_number(&wire, HM_FRAME_STATS, "builds");
-	if (wire_wait_compiler(&wire)) {
-		wire_get(&wire, "w4a16,m=1", "sm_80", &kernel);
-		if (kernel.reply.status != HM_REPLY_BUILT)
-			return 15;
-		wire_kernel_done(&kernel);
-	}
+	wire_expect_compiler(&wire);
+	wire_get(&wire, "w4a16,m=1", "sm_80", &kernel);
+	if (kernel.reply.status != HM_REPLY_BUILT)
+		return 15;
+	wire_kernel_done(&kernel);
 	wire_close(&wire);
 	return 0;
 }
@@ -438,11 +437,10 @@ test_refuse__few_descriptors__accepting_pauses_and_resumes(void **state)
 	assert_int_equal(frame.type, HM_FRAME_WELCOME);
 	/* 40 and a worker's few: all 40 clients would make it 54 and more. */
 	assert_true(harness_count_fds(&harness) <= 50);
-	if (wire_wait_compiler(&wires[0])) {
-		wire_get(&wires[0], "w4a16,m=1", "sm_80", &kernel);
-		assert_int_equal(kernel.reply.status, HM_REPLY_BUILT);
-		wire_kernel_done(&kernel);
-	}
+	wire_expect_compiler(&wires[0]);
+	wire_get(&wires[0], "w4a16,m=1", "sm_80", &kernel);
+	assert_int_equal(kernel.reply.status, HM_REPLY_BUILT);
+	wire_kernel_done(&kernel);
 	/* As places become free, all the others get their turn. */
 	for (size_t i = 1; i < 40; i++) {
 		wire_close(&wires[i - 1]);
@@ -481,14 +479,12 @@ test_refuse__full_disk__is_served_without_a_store(void **state)
 	expect_degraded(&wire, "No space left");
 	assert_int_equal(ftruncate(fd, 0), 0);
 	(void)close(fd);
-	if (wire_wait_compiler(&wire)) {
-		wire_get(&wire, "w4a16,m=1", "sm_80", &kernel);
-		assert_int_equal(kernel.reply.status, HM_REPLY_BUILT);
-		wire_kernel_done(&kernel);
-		wire_wait_number(&wire, HM_FRAME_STATUS, "tiers.store.entries",
-		    1);
-		expect_degraded(&wire, "");
-	}
+	wire_expect_compiler(&wire);
+	wire_get(&wire, "w4a16,m=1", "sm_80", &kernel);
+	assert_int_equal(kernel.reply.status, HM_REPLY_BUILT);
+	wire_kernel_done(&kernel);
+	wire_wait_number(&wire, HM_FRAME_STATUS, "tiers.store.entries", 1);
+	expect_degraded(&wire, "");
 	wire_close(&wire);
 	assert_int_equal(harness_stop(&harness), 0);
 	assert_int_equal(umount(harness.store), 0);
@@ -511,12 +507,11 @@ test_refuse__file_size_limit__is_survived(void **state)
 	harness_start(&harness);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
 	wire_open(&wire, &harness);
-	if (wire_wait_compiler(&wire)) {
-		wire_get(&wire, "w4a16,m=1", "sm_80", &kernel);
-		assert_int_not_equal(kernel.reply.error, HM_OK);
-		assert_non_null(strstr(kernel.reply.message, "File too large"));
-		wire_kernel_done(&kernel);
-	}
+	wire_expect_compiler(&wire);
+	wire_get(&wire, "w4a16,m=1", "sm_80", &kernel);
+	assert_int_not_equal(kernel.reply.error, HM_OK);
+	assert_non_null(strstr(kernel.reply.message, "File too large"));
+	wire_kernel_done(&kernel);
 	expect_degraded(&wire, "File too large");
 	wire_close(&wire);
 }
@@ -542,11 +537,7 @@ test_refuse__few_descriptors__hot_kernels_leave_some(void **state)
 	harness.environment[1] = "HUMMING_WORKERS=1";
 	harness.max_files = 96;
 	harness_start(&harness);
-	wire_open(&wire, &harness);
-	if (!wire_wait_compiler(&wire)) {
-		wire_close(&wire);
-		skip();
-	}
+	wire_open_ready(&wire, &harness);
 	for (int round = 0; round < 2; round++) {
 		for (int i = 0; i < N_KERNELS; i++) {
 			(void)snprintf(option, sizeof(option), "-DN=%d", i);
@@ -574,11 +565,7 @@ test_refuse__no_compiler__stored_kernels_are_served(void **state)
 
 	(void)state;
 	harness_start(&harness);
-	wire_open(&wire, &harness);
-	if (!wire_wait_compiler(&wire)) {
-		wire_close(&wire);
-		skip();
-	}
+	wire_open_ready(&wire, &harness);
 	wire_get(&wire, "w4a16,m=1", "sm_80", &kernel);
 	wire_kernel_done(&kernel);
 	wire_close(&wire);
@@ -586,7 +573,7 @@ test_refuse__no_compiler__stored_kernels_are_served(void **state)
 	harness.environment[0] = "HUMMING_COMPILER_NVRTC=/nowhere";
 	harness_start(&harness);
 	wire_open(&wire, &harness);
-	assert_false(wire_wait_compiler(&wire));
+	wire_expect_no_compiler(&wire);
 	wire_get(&wire, "w4a16,m=1", "sm_80", &kernel);
 	assert_int_equal(kernel.reply.tier, HM_TIER_STORE);
 	wire_kernel_done(&kernel);

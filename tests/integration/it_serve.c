@@ -37,16 +37,6 @@ teardown(void **state)
 }
 
 static void
-open_or_skip(struct wire *wire, const struct harness *harness)
-{
-	wire_open(wire, harness);
-	if (!wire_wait_compiler(wire)) {
-		wire_close(wire);
-		skip();
-	}
-}
-
-static void
 expect_tier(struct wire *wire, const char *arch, uint32_t tier,
     struct wire_kernel *kernel)
 {
@@ -76,7 +66,7 @@ test_serve__each_target__is_built_then_hot_then_stored(void **state)
 	struct wire_kernel again;
 	struct wire wire;
 
-	open_or_skip(&wire, harness);
+	wire_open_ready(&wire, harness);
 	for (size_t i = 0; i < n_archs; i++) {
 		expect_tier(&wire, archs[i], HM_TIER_BUILT, &built[i]);
 		expect_tier(&wire, archs[i], HM_TIER_HOT, &again);
@@ -110,7 +100,7 @@ test_serve__n_and_k_given__ranges_cover_every_m(void **state)
 	uint32_t next_m = 1;
 	bool found = false;
 
-	open_or_skip(&wire, *state);
+	wire_open_ready(&wire, *state);
 	wire_get(&wire, "w4a16,m=64,n=4096,k=4096", "sm_90a", &kernel);
 	assert_true(kernel.reply.n_ranges > 0);
 	for (uint32_t i = 0; i < kernel.reply.n_ranges; i++) {
@@ -146,7 +136,7 @@ test_serve__a_batch__gets_one_reply_for_each_request(void **state)
 	bool seen[6] = {false};
 	struct wire wire;
 
-	open_or_skip(&wire, *state);
+	wire_open_ready(&wire, *state);
 	(void)wire_send_get(&wire, specs, "sm_90a", HM_LANE_INTERACTIVE, 0);
 	for (size_t i = 0; i < 6; i++) {
 		assert_true(wire_recv_kernel(&wire, &kernel));
@@ -176,7 +166,7 @@ test_serve__big_image__comes_by_descriptor_or_in_parts(void **state)
 	struct wire_kernel in_parts;
 	struct wire wire;
 
-	open_or_skip(&wire, *state);
+	wire_open_ready(&wire, *state);
 	wire_compile(&wire, &source, &by_fd);
 	assert_int_equal(by_fd.reply.tier, HM_TIER_BUILT);
 	assert_true(by_fd.n_image > 200000);
@@ -203,7 +193,7 @@ test_serve__descriptor_outstanding__next_image_comes_inline(void **state)
 	struct wire wire;
 	struct wire other;
 
-	open_or_skip(&wire, *state);
+	wire_open_ready(&wire, *state);
 	wire_compile(&wire, &source, &kernel);
 	wire_kernel_done(&kernel);
 	(void)wire_send_compile(&wire, &source);
@@ -236,7 +226,7 @@ test_serve__source_of_ours__is_compiled_once_and_named(void **state)
 	struct wire wire;
 	uint64_t builds;
 
-	open_or_skip(&wire, *state);
+	wire_open_ready(&wire, *state);
 	wire_compile(&wire, &source, &kernel);
 	assert_int_equal(kernel.reply.tier, HM_TIER_BUILT);
 	assert_string_equal(kernel.reply.meta.entry, "scale");
@@ -266,7 +256,7 @@ test_serve__source_with_a_date__is_never_cached(void **state)
 	struct wire_kernel kernel;
 	struct wire wire;
 
-	open_or_skip(&wire, *state);
+	wire_open_ready(&wire, *state);
 	for (int i = 0; i < 2; i++) {
 		wire_compile(&wire, &source, &kernel);
 		assert_int_equal(kernel.reply.tier, HM_TIER_BUILT);
@@ -283,7 +273,7 @@ test_serve__source_with_an_error__is_remembered(void **state)
 	struct wire_kernel kernel;
 	struct wire wire;
 
-	open_or_skip(&wire, *state);
+	wire_open_ready(&wire, *state);
 	for (int i = 0; i < 2; i++) {
 		wire_compile(&wire, &source, &kernel);
 		assert_int_equal(kernel.reply.status, HM_REPLY_FAILED);
@@ -307,7 +297,7 @@ test_serve__unknown_target__is_refused_by_name(void **state)
 	struct wire_kernel kernel;
 	struct wire wire;
 
-	open_or_skip(&wire, *state);
+	wire_open_ready(&wire, *state);
 	wire_compile(&wire, &source, &kernel);
 	assert_int_equal(kernel.reply.status, HM_REPLY_UNSUPPORTED);
 	assert_non_null(strstr(kernel.reply.message, "sm_199"));
@@ -324,7 +314,7 @@ test_serve__forbidden_option__is_denied_by_name(void **state)
 	struct wire_kernel kernel;
 	struct wire wire;
 
-	open_or_skip(&wire, *state);
+	wire_open_ready(&wire, *state);
 	wire_compile(&wire, &source, &kernel);
 	assert_int_equal(kernel.reply.status, HM_REPLY_DENIED);
 	assert_int_equal(kernel.reply.error, HM_E_DENIED);
@@ -371,7 +361,7 @@ test_serve__after_builds__no_compiler_is_mapped(void **state)
 	struct wire_kernel kernel;
 	struct wire wire;
 
-	open_or_skip(&wire, harness);
+	wire_open_ready(&wire, harness);
 	wire_get(&wire, "w4a16,m=32,group=64", "sm_80", &kernel);
 	wire_kernel_done(&kernel);
 	assert_true(harness_maps(harness, "hummingd"));
@@ -416,7 +406,7 @@ test_serve__explain__finds_the_key_or_the_nearest(void **state)
 	struct hm_digest key;
 	struct wire wire;
 
-	open_or_skip(&wire, *state);
+	wire_open_ready(&wire, *state);
 	wire_get(&wire, "w4a16,m=16,group=32", "sm_80", &kernel);
 	memcpy(&config, kernel.reply.meta.config_words, sizeof(config));
 	hm_record_init(&record);
@@ -452,7 +442,7 @@ test_serve__a_large_batch_of_hits__has_every_index_once(void **state)
 	for (size_t i = 0; i < N_REQUESTS; i++)
 		(void)snprintf(specs + i * sizeof(one), sizeof(one) + 1, "%s ",
 		    one);
-	open_or_skip(&wire, *state);
+	wire_open_ready(&wire, *state);
 	wire_get(&wire, one, "sm_80", &first);
 	for (int round = 0; round < 3; round++) {
 		bool seen[N_REQUESTS] = {false};
@@ -487,7 +477,7 @@ test_serve__stats_after_builds__count_every_entry(void **state)
 	struct wire_kernel kernel;
 	struct wire wire;
 
-	open_or_skip(&wire, *state);
+	wire_open_ready(&wire, *state);
 	for (uint64_t i = 0; i < 4; i++) {
 		wire_get(&wire, "w4a16,m=1", archs[i], &kernel);
 		assert_int_equal(kernel.reply.status, HM_REPLY_BUILT);

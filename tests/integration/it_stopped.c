@@ -63,11 +63,7 @@ test_stopped__idle_worker__costs_one_deadline(void **state)
 	harness.environment[0] = "HUMMING_WORKERS=1";
 	harness.environment[1] = "HUMMING_LIMITS_BUILD_MS=3000";
 	harness_start(&harness);
-	wire_open(&wire, &harness);
-	if (!wire_wait_compiler(&wire)) {
-		wire_close(&wire);
-		skip();
-	}
+	wire_open_ready(&wire, &harness);
 	assert_int_equal(stop_workers(), 1);
 	start_ms = harness_now_ms();
 	wire_get(&wire, "w4a16,m=1", "sm_80", &kernel);
@@ -95,12 +91,7 @@ test_stopped__busy_worker__does_not_hold_up_hits(void **state)
 	harness_start(&harness);
 	wire_open(&wire, &harness);
 	wire_open(&slow, &harness);
-	if (!wire_wait_compiler(&wire)) {
-		free(text);
-		wire_close(&slow);
-		wire_close(&wire);
-		skip();
-	}
+	wire_expect_compiler(&wire);
 	wire_get(&wire, "w4a16,m=1", "sm_80", &kernel);
 	wire_kernel_done(&kernel);
 	(void)wire_send_compile(&slow, &source);

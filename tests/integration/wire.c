@@ -358,23 +358,58 @@ wire_wait_number(struct wire *wire, uint32_t type, const char *path,
 	}
 }
 
-bool
-wire_wait_compiler(struct wire *wire)
+/* Ask until STATUS no longer says "starting"; what it said of the compiler. */
+static bool
+compiler_is_ready(struct wire *wire, char *said, size_t said_size)
 {
 	uint64_t until_ms = harness_now_ms() + HARNESS_WAIT_MS;
+	bool is_starting = true;
+	bool is_ready = false;
 
-	while (harness_now_ms() < until_ms) {
+	while (is_starting && harness_now_ms() < until_ms) {
 		json_t *json = wire_json(wire, HM_FRAME_STATUS);
 		const char *readiness =
 		    json_string_value(json_object_get(json, "readiness"));
-		bool is_ready = strcmp(readiness, "ready") == 0;
-		bool is_starting = strcmp(readiness, "starting") == 0;
+		const char *degraded =
+		    json_string_value(json_object_get(json, "degraded"));
 
+		assert_non_null(readiness);
+		assert_non_null(degraded);
+		is_ready = strcmp(readiness, "ready") == 0;
+		is_starting = strcmp(readiness, "starting") == 0;
+		(void)snprintf(said, said_size,
+		    "readiness \"%s\", degraded \"%s\"", readiness, degraded);
 		json_decref(json);
-		if (!is_starting)
-			return is_ready;
 	}
-	return false;
+	if (is_starting)
+		fail_msg("the compiler never left its start: %s", said);
+	return is_ready;
+}
+
+void
+wire_expect_compiler(struct wire *wire)
+{
+	char said[1024] = "";
+
+	if (!compiler_is_ready(wire, said, sizeof(said)))
+		fail_msg("no compiler (systemd/setup.sh installs one): %s",
+		    said);
+}
+
+void
+wire_expect_no_compiler(struct wire *wire)
+{
+	char said[1024] = "";
+
+	if (compiler_is_ready(wire, said, sizeof(said)))
+		fail_msg("a compiler, where none should be: %s", said);
+}
+
+void
+wire_open_ready(struct wire *wire, const struct harness *harness)
+{
+	wire_open(wire, harness);
+	wire_expect_compiler(wire);
 }
 
 char *

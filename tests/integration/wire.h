@@ -77,8 +77,11 @@ uint64_t wire_number(struct wire *wire, uint32_t type, const char *path);
 void wire_wait_number(struct wire *wire, uint32_t type, const char *path,
     uint64_t wanted);
 
-/* Wait until a compiler is ready; false if there is none on this machine. */
-bool wire_wait_compiler(struct wire *wire);
+/* Wait until a compiler is ready, or known not to be there; asserts which. */
+void wire_expect_compiler(struct wire *wire);
+void wire_expect_no_compiler(struct wire *wire);
+/* wire_open, then wire_expect_compiler. */
+void wire_open_ready(struct wire *wire, const struct harness *harness);
 
 /* CUDA C that keeps a compiler busy: n statements that depend on each other.
  * The caller frees it. */

@@ -23,7 +23,7 @@ find(
             push @files, $File::Find::name if -f && /\.(c|h|cu|cuh|cpp)$/;
         }
     },
-    grep { -d } qw(proto cache jit daemon client kernels tests)
+    qw(proto cache jit daemon client kernels tests)
 );
 @files = sort @files;
 my %text = map { $_ => slurp($_) } @files;
@@ -54,7 +54,7 @@ my %may = (
     proto  => [qw(proto)],
     cache  => [qw(cache proto)],
     jit    => [qw(jit proto)],
-    client => [qw(client proto jit cache)],
+    client => [qw(client proto jit)],
     daemon => [qw(daemon proto cache jit)],
 );
 my (@layer, @foreign);
@@ -74,8 +74,6 @@ for my $file (grep { !/^(tests|kernels)/ } @files) {
             my $to = $1;
             push @layer, "$file includes $header"
                 unless grep { $_ eq $to } @{ $may{$room} };
-            push @layer, "$file includes $header: cache/ and jit/ never meet"
-                if $room eq 'client' && $to eq 'cache';
         }
         for my $pattern (keys %owner) {
             push @foreign, "$file includes $header"
@@ -231,9 +229,11 @@ report('no file over its budget', @long_file);
 
 # --- clang-format's answer is the style ----------------------------------------
 my @formatted = grep { !m{^tests/gpu} } @files;
-my $output = `clang-format --dry-run --ferror-limit=1 @formatted 2>&1`;
+my $output = `clang-format --dry-run --ferror-limit=1 @formatted 2>&1` // '';
+is($?, 0, 'clang-format ran') or diag($output);
 my @unformatted = $output =~ /^(\S+:\d+:\d+): warning: code should be clang-formatted/mg;
-report('clang-format agrees', @unformatted);
+# It is silent when it agrees: what cannot be read as a place is no agreement.
+report('clang-format agrees', @unformatted ? @unformatted : split /\n/, $output);
 
 # --- scripts and presets -----------------------------------------------------------
 my @scripts;
@@ -249,9 +249,9 @@ find(
     '.'
 );
 ok(@scripts > 10, 'there are scripts');
-my @no_spdx = grep { -e && slurp($_) !~ /\A(#![^\n]*\n)?# SPDX-License-Identifier: Apache-2\.0\n/ } @scripts;
+my @no_spdx = grep { slurp($_) !~ /\A(#![^\n]*\n)?# SPDX-License-Identifier: Apache-2\.0\n/ } @scripts;
 report('SPDX line in scripts', @no_spdx);
-my @broken = grep { -e && /\.sh$|tap-run$/ && system_fails('sh', '-n', $_) } @scripts;
+my @broken = grep { /\.sh$|tap-run$/ && system_fails('sh', '-n', $_) } @scripts;
 report('scripts parse', @broken);
 
 sub system_fails {
