@@ -97,12 +97,14 @@ hm_ctl_why(int error, const struct hm_errbuf *errbuf)
 	return errbuf->text[0] != '\0' ? errbuf->text : hm_strerror(error);
 }
 
-/* A positive number up to `most`. */
+/* A positive number up to `most`; getopt's NULL is none. */
 static bool
 options_number(const char *text, uint32_t most, uint32_t *value_out)
 {
 	uint64_t value = 0;
 
+	if (text == NULL)
+		return false;
 	for (const char *digit = text; *digit != '\0'; digit++) {
 		if (*digit < '0' || *digit > '9')
 			return false;
