@@ -38,8 +38,19 @@ struct hm_entry {
 	const uint8_t *image;
 	size_t n_image;
 	int fd; /* sealed memory file of the image, or -1; owned */
+	uint32_t tenant;
+	uint64_t born_s; /* seconds since 1970; HM_ENTRY_AGELESS = pinned */
 };
 #define HM_ENTRY_INLINE_BYTES 32768u
+#define HM_ENTRY_AGELESS      UINT64_MAX
+
+/* Whose an entry is: the uid that had it built, or one of these. A quota is
+ * for one tenant; what everybody may ask for is shared and has none. The other
+ * two are the store's own: (uid_t)-1 is no user, and the uids in its shadow
+ * count with the others. */
+#define HM_TENANT_PINNED UINT32_MAX
+#define HM_TENANT_SHARED (UINT32_MAX - 1)
+#define HM_TENANT_OTHERS (UINT32_MAX - 2)
 
 struct hm_entry_parts {
 	const void *meta;
@@ -48,6 +59,8 @@ struct hm_entry_parts {
 	size_t n_record;
 	const void *image;
 	size_t n_image;
+	uint32_t tenant;
+	uint64_t born_s; /* 0 = now */
 };
 
 /**
@@ -67,6 +80,9 @@ struct hm_cache_options {
 	uint64_t cap_bytes;    /* of live data in the store; map = cap / 0.8 */
 	uint64_t hot_bytes;    /* of images in the hot tier */
 	uint64_t hot_files;    /* descriptors it may hold; 0 = its own choice */
+	uint64_t quota_bytes;  /* of the store, for one tenant; 0 = the cap */
+	uint64_t ttl_s;        /* of an entry, from its build; 0 = for ever */
+	uint64_t (*now_s)(void); /* seconds since 1970; NULL = the system's */
 };
 
 struct hm_cache_stats {
@@ -75,8 +91,14 @@ struct hm_cache_stats {
 	uint64_t misses;
 	uint64_t corrupt;     /* values that failed their checksum */
 	uint64_t evicted;     /* entries evicted from the store */
+	uint64_t over_quota;  /* of these: for the quota of their tenant */
+	uint64_t expired;     /* entries that grew too old */
 	uint64_t store_bytes; /* live bytes in the store */
 	uint64_t store_entries;
+	uint64_t store_file_bytes; /* of its file, free pages included */
+	uint64_t pinned_bytes;
+	uint64_t pinned_entries;
+	uint64_t tenants;      /* with something in the store */
 	uint64_t queued_bytes; /* on their way into it */
 	uint64_t queued_entries;
 	uint64_t hot_bytes;
@@ -144,15 +166,63 @@ int hm_cache_get(struct hm_cache *cache, const struct hm_digest *key,
  */
 void hm_cache_put(struct hm_cache *cache, struct hm_entry *entry);
 
+/* Delete an entry that is of no use to its owner, pinned or not: at once from
+ * the hot tier, in the background from the store. */
+void hm_cache_discard(struct hm_cache *cache, const struct hm_digest *key);
+
 /* Block until everything put so far is durable (drain, tests). */
 void hm_cache_flush(struct hm_cache *cache);
 
-/**
- * Delete one key, or everything when key is NULL, from both tiers.
- * n_out: how many entries went. Returns HM_OK or HM_E_SYSTEM.
+/* Quota and age from now on; now_s stays. */
+void hm_cache_set_limits(struct hm_cache *cache, uint64_t quota_bytes,
+    uint64_t ttl_s);
+
+/*
+ * Long work, one at a time, while everything else goes on: begin, then poll
+ * until it is over. After what was put before.
  */
-int hm_cache_evict(struct hm_cache *cache, const struct hm_digest *key,
-    uint64_t *n_out);
+enum hm_cache_task_kind {
+	HM_CACHE_VERIFY = 1, /* every stored value; the damaged are deleted */
+	HM_CACHE_EVICT = 2,  /* one key from both tiers, unless it is pinned */
+	HM_CACHE_EVICT_ALL = 3, /* all that is not pinned */
+	HM_CACHE_PIN = 4, /* one key of the store: never evicted, no age */
+	HM_CACHE_UNPIN = 5,
+	HM_CACHE_COMPACT = 6 /* give free pages back to the disk */
+};
+
+struct hm_cache_task {
+	enum hm_cache_task_kind kind;
+	struct hm_digest key;
+	/* How it ended; errbuf says why, if not well: HM_E_UNAVAILABLE (no such
+	 * key), HM_E_INVALID (pinned; too much pinned), HM_E_CORRUPT (the whole
+	 * store was damaged and set aside), HM_E_SYSTEM, HM_E_NOMEM. */
+	int error;
+	struct hm_errbuf why;
+	uint64_t n_checked; /* verify: values, and their bytes */
+	uint64_t n_bytes;
+	uint64_t n_gone;  /* entries deleted */
+	uint64_t n_freed; /* compact: bytes of the disk */
+};
+
+/* HM_OK, HM_E_BUSY (another one is under way) or HM_E_NOMEM. */
+int hm_cache_begin(struct hm_cache *cache, enum hm_cache_task_kind kind,
+    const struct hm_digest *key);
+
+/* Whether the task has ended; if so, it is handed over and another may begin.
+ * false also when there is none. */
+bool hm_cache_poll(struct hm_cache *cache, struct hm_cache_task *task_out);
+
+/* begin, and wait for the end (tests). Returns as begin, else the task's. */
+int hm_cache_run(struct hm_cache *cache, enum hm_cache_task_kind kind,
+    const struct hm_digest *key, struct hm_cache_task *task_out);
+
+/*
+ * Now and then (every few seconds): a store that could not write is tried
+ * again, and gets what it missed and the hot tier still has; entries that are
+ * too old go; a file that is mostly free pages is made smaller. Costs the
+ * caller next to nothing.
+ */
+void hm_cache_tick(struct hm_cache *cache);
 
 /**
  * Hand every stored record, of both tiers, once to `each` until that returns

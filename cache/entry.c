@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "proto/fd.h"
 
@@ -92,6 +93,9 @@ hm_entry_new_checked(const struct hm_digest *key,
 	entry->key = *key;
 	entry->checksum = *checksum;
 	entry->fd = -1;
+	entry->tenant = parts->tenant;
+	entry->born_s =
+	    parts->born_s != 0 ? parts->born_s : (uint64_t)time(NULL);
 
 	next = box->bytes;
 	entry->meta = next;

@@ -140,6 +140,7 @@ static bool
 dir_knows_name(const char *name)
 {
 	return strcmp(name, HM_STORE_DATA_FILE) == 0 ||
+	       strcmp(name, HM_STORE_NEW_FILE) == 0 ||
 	       strcmp(name, HM_STORE_TABLE_FILE) == 0 ||
 	       strcmp(name, HM_STORE_LOCK_FILE) == 0 ||
 	       strncmp(name, DIR_ASIDE_PREFIX, strlen(DIR_ASIDE_PREFIX)) == 0;

@@ -19,8 +19,9 @@
 #include "proto/error.h"
 
 #define HM_STORE_DATA_FILE  "data.mdb"
-#define HM_STORE_TABLE_FILE "lock.mdb" /* LMDB's table of readers */
-#define HM_STORE_LOCK_FILE  "lock"     /* ours: one daemon a store */
+#define HM_STORE_NEW_FILE   "data.mdb.new" /* a copy that is being made */
+#define HM_STORE_TABLE_FILE "lock.mdb"     /* LMDB's table of readers */
+#define HM_STORE_LOCK_FILE  "lock"         /* ours: one daemon a store */
 
 struct hm_store_dir {
 	char *path; /* absolute, without links; owned */

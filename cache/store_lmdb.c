@@ -3,12 +3,15 @@
  * store_lmdb.c - see store_lmdb.h. Four databases in one environment:
  *
  *   entries  key (32)          -> value (value.h)
- *   index    key (32)          -> tick of its last use (8, little-endian)
- *   lru      tick (8, big-e.)  -> key (32); so the first is the oldest
+ *   index    key (32)          -> its place: last use, age, tenant, pinned
+ *   lru      group (4), tick (8), big-endian -> key (32); so the first of a
+ *                                 group is its oldest
  *   meta     "schema"          -> magic and version of all this
  *            "marker"          -> a counter that makes a commit non-empty
  *
- * This file opens, reads and starts over; store_lmdb_write.c writes.
+ * This file opens, reads and starts over; store_lmdb_write.c writes,
+ * store_lmdb_order.c knows places and groups, store_lmdb_care.c looks after the
+ * whole.
  *
  * Locks: env_lock is held by the reader for one call and by the writer only to
  * publish counts and to replace the environment; so a reader never waits for
@@ -27,6 +30,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cache/entry.h"
@@ -37,9 +41,8 @@
 #include "proto/fd.h"
 
 #define STORE_SCHEMA_MAGIC   "hm-store"
-#define STORE_SCHEMA_VERSION 1u
+#define STORE_SCHEMA_VERSION 2u
 #define STORE_SLACK_BYTES    (4u << 20)
-#define STORE_MAX_TICK       (UINT64_MAX >> 2)
 /* More than LMDB wants for its 126 readers. */
 #define STORE_TABLE_BYTES 16384
 /* A disk with less than this is full, whatever an error says. */
@@ -48,9 +51,9 @@
 static const struct hm_store_check_rule store_rules[N_DBS] = {
     [DB_ENTRIES] = {"entries", HM_DIGEST_BYTES, HM_DIGEST_BYTES,
 	HM_VALUE_HEADER_BYTES, 3 * HM_ENTRY_MAX_BYTES},
-    [DB_INDEX] = {"index", HM_DIGEST_BYTES, HM_DIGEST_BYTES, STORE_TICK_BYTES,
-	STORE_TICK_BYTES},
-    [DB_LRU] = {"lru", STORE_TICK_BYTES, STORE_TICK_BYTES, HM_DIGEST_BYTES,
+    [DB_INDEX] = {"index", HM_DIGEST_BYTES, HM_DIGEST_BYTES,
+	sizeof(struct store_place), sizeof(struct store_place)},
+    [DB_LRU] = {"lru", STORE_AT_BYTES, STORE_AT_BYTES, HM_DIGEST_BYTES,
 	HM_DIGEST_BYTES},
     [DB_META] = {"meta", 1, 16, 8, 64},
 };
@@ -91,8 +94,8 @@ hm_store_error(int rc)
 	return HM_E_SYSTEM;
 }
 
-static bool
-store_is_disk_full(const struct hm_store *store)
+bool
+hm_store_is_disk_full(const struct hm_store *store)
 {
 	struct statvfs disk;
 
@@ -105,7 +108,7 @@ hm_store_fail(const struct hm_store *store, int rc, const char *what,
     struct hm_errbuf *errbuf)
 {
 	/* LMDB makes a write that was cut short an I/O error. */
-	if (rc == EIO && store_is_disk_full(store))
+	if (rc == EIO && hm_store_is_disk_full(store))
 		rc = ENOSPC;
 	if (rc != MDB_SUCCESS)
 		hm_errbuf_set(errbuf, "store %s: %s: %s", store->dir.path, what,
@@ -150,7 +153,7 @@ store_renew(struct hm_store *store)
 	       mdb_txn_renew(store->reader) == MDB_SUCCESS;
 }
 
-/* ---- keys and ticks ---- */
+/* ---- keys ---- */
 
 MDB_val
 hm_store_key(struct hm_digest *key)
@@ -158,29 +161,17 @@ hm_store_key(struct hm_digest *key)
 	return (MDB_val){.mv_size = sizeof(key->bytes), .mv_data = key->bytes};
 }
 
-uint64_t
-hm_store_tick_of_key(const MDB_val *key)
-{
-	const uint8_t *bytes = key->mv_data;
-	uint64_t tick = 0;
-
-	for (unsigned int i = 0; i < STORE_TICK_BYTES; i++)
-		tick = tick << 8 | bytes[i];
-	return tick;
-}
-
 /* ---- opening ---- */
 
 /* Look at the file before LMDB does. A missing one is new. Without the path
  * in errbuf, unless it cannot be opened at all. */
-static int
-store_read_data(struct hm_store *store, struct hm_store_check *check_out,
-    struct hm_errbuf *errbuf)
+int
+hm_store_read_data(struct hm_store *store, const char *name,
+    struct hm_store_check *check_out, struct hm_errbuf *errbuf)
 {
 	int error, fd;
 
-	fd = openat(store->dir.fd, HM_STORE_DATA_FILE,
-	    O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	fd = openat(store->dir.fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd == -1 && errno == ENOENT) {
 		memset(check_out, 0, sizeof(*check_out));
 		check_out->is_new = true;
@@ -200,7 +191,8 @@ static int
 store_check_data(struct hm_store *store, struct hm_store_check *check_out,
     struct hm_errbuf *errbuf)
 {
-	int error = store_read_data(store, check_out, errbuf);
+	int error =
+	    hm_store_read_data(store, HM_STORE_DATA_FILE, check_out, errbuf);
 
 	if (error != HM_OK)
 		hm_errbuf_prefix(errbuf, "store %s", store->dir.path);
@@ -240,7 +232,7 @@ store_check_unmarked(struct hm_store *store, struct hm_errbuf *errbuf)
 {
 	struct hm_store_check check = {.is_new = false};
 	struct hm_errbuf why = {""};
-	int error = store_read_data(store, &check, &why);
+	int error = hm_store_read_data(store, HM_STORE_DATA_FILE, &check, &why);
 
 	if (error == HM_OK && !check.is_new && check.n_entries[DB_META] == 0) {
 		hm_errbuf_set(&why, "an empty database");
@@ -381,30 +373,6 @@ store_schema_check(struct hm_store *store, MDB_txn *txn, bool is_empty,
 	return HM_OK;
 }
 
-static int
-store_last_tick(struct hm_store *store, MDB_txn *txn, uint64_t *tick_out,
-    struct hm_errbuf *errbuf)
-{
-	MDB_cursor *cursor;
-	MDB_val key, value;
-	uint64_t tick = 0;
-	int rc;
-
-	rc = mdb_cursor_open(txn, store->dbi[DB_LRU], &cursor);
-	if (rc != MDB_SUCCESS)
-		return hm_store_fail(store, rc, "cannot read", errbuf);
-	rc = mdb_cursor_get(cursor, &key, &value, MDB_LAST);
-	if (rc == MDB_SUCCESS)
-		tick = hm_store_tick_of_key(&key);
-	mdb_cursor_close(cursor);
-	if (rc != MDB_SUCCESS && rc != MDB_NOTFOUND)
-		return hm_store_fail(store, rc, "cannot read", errbuf);
-	if (tick > STORE_MAX_TICK)
-		return hm_store_damaged(store, "a tick", errbuf);
-	*tick_out = tick;
-	return HM_OK;
-}
-
 /* The reader's one transaction, which is renewed for each call. */
 static int
 store_reader_open(struct hm_store *store)
@@ -429,8 +397,10 @@ static int
 store_dbs_open(struct hm_store *store, const struct hm_store_check *check,
     struct hm_errbuf *errbuf)
 {
+	struct store_totals counted = {.evicted = store->totals.evicted,
+	    .over_quota = store->totals.over_quota,
+	    .expired = store->totals.expired};
 	MDB_txn *txn = NULL;
-	uint64_t last_tick = 0;
 	int error = HM_OK;
 	int rc;
 
@@ -444,7 +414,7 @@ store_dbs_open(struct hm_store *store, const struct hm_store_check *check,
 		error = store_schema_check(store, txn,
 		    check->n_entries[DB_ENTRIES] == 0, errbuf);
 	if (error == HM_OK)
-		error = store_last_tick(store, txn, &last_tick, errbuf);
+		error = hm_store_count(store, txn, &counted, errbuf);
 	if (error != HM_OK) {
 		mdb_txn_abort(txn);
 		return error;
@@ -456,10 +426,8 @@ store_dbs_open(struct hm_store *store, const struct hm_store_check *check,
 		return hm_store_fail(store, rc, "cannot create", errbuf);
 	hm_store_note_size(store);
 
-	/* Counted from the trees just read, so that they cannot drift. */
-	store->totals.bytes = check->footprint[DB_ENTRIES];
-	store->totals.entries = check->n_entries[DB_ENTRIES];
-	store->totals.next_tick = last_tick + 1;
+	/* Counted from the trees, so that they cannot drift. */
+	store->totals = counted;
 	store->is_trimming = store->totals.bytes > store->cap_bytes;
 	return HM_OK;
 }
@@ -475,7 +443,33 @@ store_env_close(struct hm_store *store)
 	store->env = NULL;
 	store->totals.bytes = 0;
 	store->totals.entries = 0;
+	store->totals.n_groups = 0;
 	store->is_trimming = false;
+}
+
+/* Open a file that was checked. */
+static int
+store_env_use(struct hm_store *store, const struct hm_store_check *check,
+    struct hm_errbuf *errbuf)
+{
+	int error;
+
+	/* A file keeps the page size of the machine that made it. */
+	store->page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+	if (!check->is_new && check->page_bytes > store->page_bytes) {
+		hm_errbuf_set(errbuf,
+		    "store %s: of a machine with larger pages",
+		    store->dir.path);
+		return HM_E_VERSION;
+	}
+	if (!check->is_new)
+		store->page_bytes = check->page_bytes;
+	error = store_env_create(store, check, errbuf);
+	if (error == HM_OK)
+		error = store_dbs_open(store, check, errbuf);
+	if (error != HM_OK)
+		store_env_close(store);
+	return error;
 }
 
 static int
@@ -485,24 +479,7 @@ store_env_try(struct hm_store *store, struct hm_errbuf *errbuf)
 	int error;
 
 	error = store_check_data(store, &check, errbuf);
-	if (error != HM_OK)
-		return error;
-	/* A file keeps the page size of the machine that made it. */
-	store->page_bytes = (size_t)sysconf(_SC_PAGESIZE);
-	if (!check.is_new && check.page_bytes > store->page_bytes) {
-		hm_errbuf_set(errbuf,
-		    "store %s: of a machine with larger pages",
-		    store->dir.path);
-		return HM_E_VERSION;
-	}
-	if (!check.is_new)
-		store->page_bytes = check.page_bytes;
-	error = store_env_create(store, &check, errbuf);
-	if (error == HM_OK)
-		error = store_dbs_open(store, &check, errbuf);
-	if (error != HM_OK)
-		store_env_close(store);
-	return error;
+	return error != HM_OK ? error : store_env_use(store, &check, errbuf);
 }
 
 static int
@@ -536,6 +513,12 @@ store_env_open(struct hm_store *store, struct hm_errbuf *errbuf)
 	return error;
 }
 
+static uint64_t
+store_now_s(void)
+{
+	return (uint64_t)time(NULL);
+}
+
 int
 hm_store_prepare(const char *directory, uint64_t cap_bytes,
     struct hm_store **store_out, struct hm_errbuf *errbuf)
@@ -554,6 +537,7 @@ hm_store_prepare(const char *directory, uint64_t cap_bytes,
 	if (store == NULL)
 		return HM_E_NOMEM;
 	store->cap_bytes = cap_bytes;
+	store->policy.now_s = store_now_s;
 	error = hm_store_dir_open(directory, &store->dir, errbuf);
 	if (error != HM_OK) {
 		free(store);
@@ -576,6 +560,9 @@ hm_store_load(struct hm_store *store, struct hm_errbuf *errbuf)
 {
 	int error;
 
+	/* What a compaction left that did not come to its end. */
+	if (store->dir.is_marked)
+		(void)unlinkat(store->dir.fd, HM_STORE_NEW_FILE, 0);
 	(void)pthread_mutex_lock(&store->env_lock);
 	error = store_env_open(store, errbuf);
 	(void)pthread_mutex_unlock(&store->env_lock);
@@ -616,7 +603,7 @@ hm_store_close(struct hm_store *store)
 
 static int
 store_value_to_entry(const struct hm_digest *key, const MDB_val *value,
-    struct hm_entry **entry_out)
+    const struct store_place *place, struct hm_entry **entry_out)
 {
 	struct hm_entry_parts parts;
 	struct hm_checksum checksum;
@@ -626,6 +613,9 @@ store_value_to_entry(const struct hm_digest *key, const MDB_val *value,
 	    &checksum);
 	if (error != HM_OK)
 		return error;
+	parts.tenant = place->tenant;
+	parts.born_s =
+	    place->flags == STORE_PINNED ? HM_ENTRY_AGELESS : place->born_s;
 	error = hm_entry_new_checked(key, &parts, &checksum, entry_out);
 	return error == HM_E_INVALID ? HM_E_CORRUPT : error;
 }
@@ -636,6 +626,7 @@ hm_store_find(struct hm_store *store, const struct hm_digest *key,
 {
 	struct hm_digest copy = *key; /* LMDB's keys are not const */
 	MDB_val name = hm_store_key(&copy);
+	struct store_place place = {.tenant = HM_TENANT_SHARED};
 	MDB_val value;
 	int error = HM_E_UNAVAILABLE;
 
@@ -643,8 +634,16 @@ hm_store_find(struct hm_store *store, const struct hm_digest *key,
 	if (store_renew(store)) {
 		error = hm_store_error(mdb_get(store->reader,
 		    store->dbi[DB_ENTRIES], &name, &value));
+		/* One without a place is as old as it is now. */
 		if (error == HM_OK)
-			error = store_value_to_entry(key, &value, entry_out);
+			(void)hm_store_place_get(store, store->reader, &name,
+			    &place);
+		if (error == HM_OK && place.tick != 0 &&
+		    hm_store_is_expired(&store->policy, &place))
+			error = HM_E_UNAVAILABLE;
+		if (error == HM_OK)
+			error = store_value_to_entry(key, &value, &place,
+			    entry_out);
 		mdb_txn_reset(store->reader);
 	}
 	(void)pthread_mutex_unlock(&store->env_lock);
@@ -710,17 +709,6 @@ out:
 	return rc == MDB_SUCCESS || rc == MDB_NOTFOUND ? HM_OK : HM_E_SYSTEM;
 }
 
-void
-hm_store_get_stats(struct hm_store *store, struct hm_store_stats *stats_out)
-{
-	(void)pthread_mutex_lock(&store->env_lock);
-	stats_out->bytes = store->totals.bytes;
-	stats_out->entries = store->totals.entries;
-	stats_out->evicted = store->totals.evicted;
-	memcpy(stats_out->notice, store->notice, sizeof(stats_out->notice));
-	(void)pthread_mutex_unlock(&store->env_lock);
-}
-
 /* ---- new starts ---- */
 
 int
@@ -753,6 +741,28 @@ hm_store_restart(struct hm_store *store, enum hm_store_restart how,
 	}
 	if (error == HM_OK)
 		error = store_env_open(store, errbuf);
+	(void)pthread_mutex_unlock(&store->env_lock);
+	return error;
+}
+
+int
+hm_store_swap(struct hm_store *store, const char *name,
+    const struct hm_store_check *check, struct hm_errbuf *errbuf)
+{
+	int error = HM_OK;
+
+	(void)pthread_mutex_lock(&store->env_lock);
+	store_env_close(store);
+	if (renameat(store->dir.fd, name, store->dir.fd, HM_STORE_DATA_FILE) ==
+		-1 ||
+	    fsync(store->dir.fd) == -1)
+		error = hm_store_fail(store, errno, "cannot exchange its file",
+		    errbuf);
+	/* Whichever file has the name now is a whole one. */
+	if (error == HM_OK)
+		error = store_env_use(store, check, errbuf);
+	else
+		(void)store_env_open(store, NULL);
 	(void)pthread_mutex_unlock(&store->env_lock);
 	return error;
 }

@@ -4,9 +4,7 @@
  * eviction.
  *
  * A put, its place in the order and the evictions it causes are one
- * transaction. index and lru carry no checksum: what the one says is held
- * against the other before anything is deleted for it. Counts are kept in
- * `pending` and become true with the commit.
+ * transaction. Counts are kept in `pending` and become true with the commit.
  */
 #include "cache/store_lmdb.h"
 
@@ -25,15 +23,6 @@
 #define STORE_MAX_BATCH   (8u << 20)
 #define STORE_PROBE_BYTES 65536
 
-/* Big-endian, so that memcmp orders ticks. */
-static MDB_val
-store_tick_key(uint64_t tick, uint8_t bytes[STORE_TICK_BYTES])
-{
-	for (unsigned int i = 0; i < STORE_TICK_BYTES; i++)
-		bytes[i] = (uint8_t)(tick >> (8 * (STORE_TICK_BYTES - 1 - i)));
-	return (MDB_val){.mv_size = STORE_TICK_BYTES, .mv_data = bytes};
-}
-
 /* ---- the writer's side: transactions ---- */
 
 int
@@ -44,6 +33,10 @@ hm_store_begin(struct hm_store *store, struct hm_errbuf *errbuf)
 	if (store->env != NULL && hm_store_is_cut(store))
 		return hm_store_damaged(store, "its file was cut short",
 		    errbuf);
+	/* Before LMDB's own lock: that is taken within ours at an open. */
+	(void)pthread_mutex_lock(&store->env_lock);
+	store->rules = store->policy;
+	(void)pthread_mutex_unlock(&store->env_lock);
 	rc = MDB_PANIC;
 	if (store->env != NULL)
 		rc = mdb_txn_begin(store->env, NULL, 0, &store->txn);
@@ -126,104 +119,70 @@ hm_store_abort(struct hm_store *store)
 
 /* ---- the writer's side: steps ---- */
 
-static int
-store_tick_of(struct hm_store *store, MDB_val *name, uint64_t *tick_out)
-{
-	MDB_val value;
-	int rc;
-
-	rc = mdb_get(store->txn, store->dbi[DB_INDEX], name, &value);
-	if (rc == MDB_SUCCESS)
-		memcpy(tick_out, value.mv_data, STORE_TICK_BYTES);
-	return rc;
-}
-
-/* Take a key's place in the order away, if that place is the key's. */
-static int
-store_lru_remove(struct hm_store *store, const MDB_val *name, uint64_t tick)
-{
-	uint8_t bytes[STORE_TICK_BYTES];
-	MDB_val at = store_tick_key(tick, bytes);
-	MDB_val value;
-	int rc;
-
-	rc = mdb_get(store->txn, store->dbi[DB_LRU], &at, &value);
-	if (rc == MDB_SUCCESS &&
-	    memcmp(value.mv_data, name->mv_data, HM_DIGEST_BYTES) == 0)
-		rc = mdb_del(store->txn, store->dbi[DB_LRU], &at, NULL);
-	return rc == MDB_NOTFOUND ? MDB_SUCCESS : rc;
-}
-
-/* The next tick becomes this key's, in both directions. */
-static int
-store_lru_append(struct hm_store *store, MDB_val *name)
-{
-	uint64_t tick = store->pending.next_tick++;
-	uint8_t bytes[STORE_TICK_BYTES];
-	MDB_val at = store_tick_key(tick, bytes);
-	MDB_val value = *name;
-	int rc;
-
-	rc = mdb_put(store->txn, store->dbi[DB_LRU], &at, &value, 0);
-	if (rc != MDB_SUCCESS)
-		return rc;
-	value.mv_size = STORE_TICK_BYTES;
-	value.mv_data = &tick;
-	return mdb_put(store->txn, store->dbi[DB_INDEX], name, &value, 0);
-}
-
 int
 hm_store_touch(struct hm_store *store, const struct hm_digest *key,
     struct hm_errbuf *errbuf)
 {
 	struct hm_digest copy = *key;
 	MDB_val name = hm_store_key(&copy);
-	uint64_t tick;
+	struct store_place place;
 	int rc;
 
-	rc = store_tick_of(store, &name, &tick);
+	rc = hm_store_place_get(store, store->txn, &name, &place);
 	if (rc == MDB_NOTFOUND)
 		return HM_OK;
 	if (rc == MDB_SUCCESS)
-		rc = store_lru_remove(store, &name, tick);
+		rc = hm_store_place_remove(store, &name, &place);
 	if (rc == MDB_SUCCESS)
-		rc = store_lru_append(store, &name);
+		rc = hm_store_place_append(store, &name, &place);
 	return hm_store_fail(store, rc, "cannot write", errbuf);
 }
 
-/*
- * Remove an entry with its place in the order. The header of its pages is
- * looked at first, because LMDB frees as many pages as that says.
- */
+/* The header of its pages is looked at first, because LMDB frees as many pages
+ * as that says. */
 static int
-store_remove(struct hm_store *store, MDB_val *name, bool *removed_out,
-    struct hm_errbuf *errbuf)
+store_remove_value(struct hm_store *store, MDB_val *name, const MDB_val *value,
+    uint32_t group, struct hm_errbuf *errbuf)
 {
-	uint64_t tick = 0, footprint;
-	MDB_val value;
+	uint64_t footprint = hm_store_check_footprint(name->mv_size,
+	    value->mv_size, store->page_bytes);
 	int rc;
 
+	if (hm_store_check_is_big(name->mv_size, value->mv_size,
+		store->page_bytes) &&
+	    !hm_store_check_big_header(value->mv_data, value->mv_size,
+		store->map, store->page_bytes))
+		return hm_store_damaged(store, "a page header", errbuf);
+	rc = mdb_del(store->txn, store->dbi[DB_ENTRIES], name, NULL);
+	if (rc != MDB_SUCCESS)
+		return hm_store_fail(store, rc, "cannot delete", errbuf);
+	store->pending.bytes -= footprint;
+	store->pending.entries--;
+	hm_store_group_remove(&store->pending, group, footprint);
+	return HM_OK;
+}
+
+int
+hm_store_remove(struct hm_store *store, MDB_val *name, bool *removed_out,
+    struct hm_errbuf *errbuf)
+{
+	struct store_place place = {.tenant = HM_TENANT_SHARED};
+	MDB_val value;
+	int error, rc, rc_place;
+
+	rc_place = hm_store_place_get(store, store->txn, name, &place);
 	rc = mdb_get(store->txn, store->dbi[DB_ENTRIES], name, &value);
 	if (rc == MDB_SUCCESS) {
-		footprint = hm_store_check_footprint(name->mv_size,
-		    value.mv_size, store->page_bytes);
-		if (hm_store_check_is_big(name->mv_size, value.mv_size,
-			store->page_bytes) &&
-		    !hm_store_check_big_header(value.mv_data, value.mv_size,
-			store->map, store->page_bytes))
-			return hm_store_damaged(store, "a page header", errbuf);
-		rc = mdb_del(store->txn, store->dbi[DB_ENTRIES], name, NULL);
-		if (rc != MDB_SUCCESS)
-			return hm_store_fail(store, rc, "cannot delete",
-			    errbuf);
-		store->pending.bytes -= footprint;
-		store->pending.entries--;
+		error = store_remove_value(store, name, &value,
+		    hm_store_group_of(&place), errbuf);
+		if (error != HM_OK)
+			return error;
 		*removed_out = true;
 	}
 	if (rc == MDB_SUCCESS || rc == MDB_NOTFOUND)
-		rc = store_tick_of(store, name, &tick);
+		rc = rc_place;
 	if (rc == MDB_SUCCESS)
-		rc = store_lru_remove(store, name, tick);
+		rc = hm_store_place_remove(store, name, &place);
 	if (rc == MDB_SUCCESS)
 		rc = mdb_del(store->txn, store->dbi[DB_INDEX], name, NULL);
 	if (rc == MDB_NOTFOUND)
@@ -231,56 +190,49 @@ store_remove(struct hm_store *store, MDB_val *name, bool *removed_out,
 	return hm_store_fail(store, rc, "cannot delete", errbuf);
 }
 
-/* The oldest key; HM_E_UNAVAILABLE if the order is empty. */
-static int
-store_oldest(struct hm_store *store, uint64_t *tick_out,
-    struct hm_digest *key_out)
+/* Whether it is no wonder that nothing is left to evict. Where nothing is
+ * pinned there is always more than one transaction puts. */
+static bool
+store_may_run_dry(const struct hm_store *store)
 {
-	MDB_cursor *cursor;
-	MDB_val at, value;
-	int rc;
-
-	rc = mdb_cursor_open(store->txn, store->dbi[DB_LRU], &cursor);
-	if (rc != MDB_SUCCESS)
-		return hm_store_error(rc);
-	rc = mdb_cursor_get(cursor, &at, &value, MDB_FIRST);
-	if (rc == MDB_SUCCESS) {
-		*tick_out = hm_store_tick_of_key(&at);
-		memcpy(key_out->bytes, value.mv_data, HM_DIGEST_BYTES);
-	}
-	mdb_cursor_close(cursor);
-	return hm_store_error(rc);
+	return store->pending.entries == 0 ||
+	       hm_store_group_find(&store->pending, HM_TENANT_PINNED) != NULL;
 }
 
-/* Evict the oldest entry. A place that is not its key's only disappears. */
-static int
-store_evict_one(struct hm_store *store, struct hm_errbuf *errbuf)
+/* A place that is not its key's only disappears. */
+int
+hm_store_evict_one(struct hm_store *store, uint32_t group,
+    struct hm_errbuf *errbuf)
 {
-	uint8_t bytes[STORE_TICK_BYTES];
-	struct hm_digest key;
-	MDB_val name, at;
-	uint64_t tick = 0, own_tick = 0;
+	struct store_oldest oldest;
+	struct store_place place;
 	bool removed = false;
+	MDB_val name;
 	int error, rc;
 
-	error = store_oldest(store, &tick, &key);
-	if (error == HM_E_UNAVAILABLE ||
-	    (error == HM_OK && tick >= store->first_put_tick))
-		return hm_store_damaged(store, "the order of use", errbuf);
-	if (error != HM_OK)
+	rc = hm_store_oldest(store, group, &oldest);
+	/* What this transaction has put is no page of the map's. */
+	if (rc == MDB_SUCCESS && oldest.tick >= store->first_put_tick)
+		rc = MDB_NOTFOUND;
+	if (rc == MDB_NOTFOUND)
+		return group != HM_STORE_ANY_GROUP || store_may_run_dry(store)
+			   ? HM_E_UNAVAILABLE
+			   : hm_store_damaged(store, "the order of use",
+				 errbuf);
+	if (rc != MDB_SUCCESS)
 		return hm_store_fail(store, MDB_CORRUPTED, "cannot evict",
 		    errbuf);
 
-	name = hm_store_key(&key);
-	rc = store_tick_of(store, &name, &own_tick);
-	if (rc == MDB_SUCCESS && own_tick == tick) {
-		error = store_remove(store, &name, &removed, errbuf);
+	name = hm_store_key(&oldest.key);
+	rc = hm_store_place_get(store, store->txn, &name, &place);
+	if (rc == MDB_SUCCESS && place.tick == oldest.tick &&
+	    hm_store_group_of(&place) == oldest.group) {
+		error = hm_store_remove(store, &name, &removed, errbuf);
 		store->pending.evicted += removed;
 		return error;
 	}
-	at = store_tick_key(tick, bytes);
 	if (rc == MDB_SUCCESS || rc == MDB_NOTFOUND)
-		rc = mdb_del(store->txn, store->dbi[DB_LRU], &at, NULL);
+		rc = hm_store_place_drop(store, oldest.group, oldest.tick);
 	return hm_store_fail(store, rc, "cannot evict", errbuf);
 }
 
@@ -298,16 +250,57 @@ store_evict_slice(struct hm_store *store, uint64_t need,
 	int error;
 
 	for (unsigned int i = 0; i < STORE_SLICE; i++) {
-		if (store->pending.bytes + need <= store_trim_bytes(store) ||
-		    store->pending.entries == 0) {
+		error = HM_E_UNAVAILABLE;
+		if (store->pending.bytes + need > store_trim_bytes(store))
+			error = hm_store_evict_one(store, HM_STORE_ANY_GROUP,
+			    errbuf);
+		if (error == HM_E_UNAVAILABLE) {
 			store->is_trimming = false;
 			return HM_OK;
 		}
-		error = store_evict_one(store, errbuf);
 		if (error != HM_OK)
 			return error;
 	}
 	return HM_OK;
+}
+
+static int
+store_refuse(const struct hm_store *store, const char *why,
+    struct hm_errbuf *errbuf)
+{
+	hm_errbuf_set(errbuf, "store %s: %s", store->dir.path, why);
+	return HM_E_INVALID;
+}
+
+/* At its quota a tenant makes room for itself, a slice at most: after that many
+ * a quota that was lowered goes on with its next entry. */
+static int
+store_make_quota(struct hm_store *store, uint32_t tenant, uint64_t need,
+    struct hm_errbuf *errbuf)
+{
+	const uint64_t quota = store->rules.quota_bytes;
+	const struct store_group *group;
+	uint64_t evicted;
+	int error;
+
+	if (quota == 0 || tenant == HM_TENANT_SHARED)
+		return HM_OK;
+	if (need > quota)
+		return store_refuse(store, "an entry is over its user's quota",
+		    errbuf);
+	for (unsigned int i = 0; i < STORE_SLICE; i++) {
+		group = hm_store_group_find(&store->pending, tenant);
+		if (group == NULL || group->bytes + need <= quota)
+			return HM_OK;
+		evicted = store->pending.evicted;
+		error = hm_store_evict_one(store, tenant, errbuf);
+		if (error == HM_E_UNAVAILABLE)
+			break;
+		if (error != HM_OK)
+			return error;
+		store->pending.over_quota += store->pending.evicted - evicted;
+	}
+	return store_refuse(store, "its user's quota is used up", errbuf);
 }
 
 static int
@@ -323,11 +316,59 @@ store_make_space(struct hm_store *store, uint64_t need,
 		return store_evict_slice(store, need, errbuf);
 	store->is_trimming = true;
 	while (store->pending.bytes + need > store->cap_bytes) {
-		error = store_evict_one(store, errbuf);
+		error = hm_store_evict_one(store, HM_STORE_ANY_GROUP, errbuf);
+		if (error == HM_E_UNAVAILABLE)
+			return store_refuse(store,
+			    "all that is in it is pinned", errbuf);
 		if (error != HM_OK)
 			return error;
 	}
 	return store_evict_slice(store, need, errbuf);
+}
+
+/* The place of an entry that is put now: what is pinned stays so. */
+static int
+store_new_place(struct hm_store *store, const struct hm_entry *entry,
+    MDB_val *name, struct store_place *place_out)
+{
+	struct store_place before = {.flags = 0};
+	int rc = hm_store_place_get(store, store->txn, name, &before);
+
+	if (rc != MDB_SUCCESS && rc != MDB_NOTFOUND)
+		return rc;
+	place_out->tenant = hm_store_tenant_of(&store->pending, entry->tenant);
+	place_out->born_s = entry->born_s;
+	place_out->flags = before.flags == STORE_PINNED ? STORE_PINNED : 0;
+	/* Whoever else pins it has no age to tell. */
+	if (entry->born_s == HM_ENTRY_AGELESS)
+		place_out->born_s = store->rules.now_s();
+	return MDB_SUCCESS;
+}
+
+static int
+store_write(struct hm_store *store, const struct hm_entry *entry, MDB_val *name,
+    struct store_place *place, struct hm_errbuf *errbuf)
+{
+	MDB_val value = {.mv_size = hm_value_bytes(entry), .mv_data = NULL};
+	uint64_t footprint = hm_store_check_footprint(name->mv_size,
+	    value.mv_size, store->page_bytes);
+	int rc;
+
+	if (store->first_put_tick == UINT64_MAX)
+		store->first_put_tick = store->pending.next_tick;
+	rc = mdb_put(store->txn, store->dbi[DB_ENTRIES], name, &value,
+	    MDB_RESERVE);
+	if (rc == MDB_SUCCESS) {
+		hm_value_write(entry, store->pending.next_tick, value.mv_data);
+		rc = hm_store_place_append(store, name, place);
+	}
+	if (rc != MDB_SUCCESS)
+		return hm_store_fail(store, rc, "cannot write", errbuf);
+	store->pending.bytes += footprint;
+	store->pending.entries++;
+	hm_store_group_add(&store->pending, hm_store_group_of(place),
+	    footprint);
+	return HM_OK;
 }
 
 int
@@ -336,9 +377,9 @@ hm_store_put(struct hm_store *store, const struct hm_entry *entry,
 {
 	struct hm_digest key = entry->key;
 	MDB_val name = hm_store_key(&key);
-	MDB_val value = {.mv_size = hm_value_bytes(entry), .mv_data = NULL};
 	uint64_t footprint = hm_store_check_footprint(name.mv_size,
-	    value.mv_size, store->page_bytes);
+	    hm_value_bytes(entry), store->page_bytes);
+	struct store_place place = {.flags = 0};
 	bool removed = false;
 	int error, rc;
 
@@ -346,28 +387,21 @@ hm_store_put(struct hm_store *store, const struct hm_entry *entry,
 		hm_errbuf_set(errbuf,
 		    "store %s: an entry of %zu bytes is over a quarter of its "
 		    "size",
-		    store->dir.path, value.mv_size);
+		    store->dir.path, hm_value_bytes(entry));
 		return HM_E_INVALID;
 	}
-	error = store_remove(store, &name, &removed, errbuf);
+	rc = store_new_place(store, entry, &name, &place);
+	if (rc != MDB_SUCCESS)
+		return hm_store_fail(store, rc, "cannot read", errbuf);
+	error = hm_store_remove(store, &name, &removed, errbuf);
+	if (error == HM_OK && place.flags != STORE_PINNED)
+		error =
+		    store_make_quota(store, place.tenant, footprint, errbuf);
 	if (error == HM_OK)
 		error = store_make_space(store, footprint, errbuf);
 	if (error != HM_OK)
 		return error;
-
-	if (store->first_put_tick == UINT64_MAX)
-		store->first_put_tick = store->pending.next_tick;
-	rc = mdb_put(store->txn, store->dbi[DB_ENTRIES], &name, &value,
-	    MDB_RESERVE);
-	if (rc == MDB_SUCCESS) {
-		hm_value_write(entry, store->pending.next_tick, value.mv_data);
-		rc = store_lru_append(store, &name);
-	}
-	if (rc != MDB_SUCCESS)
-		return hm_store_fail(store, rc, "cannot write", errbuf);
-	store->pending.bytes += footprint;
-	store->pending.entries++;
-	return HM_OK;
+	return store_write(store, entry, &name, &place, errbuf);
 }
 
 int
@@ -391,7 +425,7 @@ hm_store_delete(struct hm_store *store, const struct hm_digest *key,
 			return HM_OK;
 		}
 	}
-	error = store_remove(store, &name, &deleted, errbuf);
+	error = hm_store_remove(store, &name, &deleted, errbuf);
 	if (error == HM_OK)
 		*deleted_out = deleted;
 	return error;
@@ -422,9 +456,9 @@ store_room_evict(struct hm_store *store, struct hm_errbuf *errbuf)
 		if (store->pending.entries == 0 ||
 		    store->pending.bytes < target)
 			break;
-		error = store_evict_one(store, errbuf);
+		error = hm_store_evict_one(store, HM_STORE_ANY_GROUP, errbuf);
 	}
-	if (error == HM_OK)
+	if (error == HM_OK || error == HM_E_UNAVAILABLE)
 		return hm_store_commit(store, errbuf);
 	hm_store_abort(store);
 	return error;
@@ -452,6 +486,14 @@ store_room_mark(struct hm_store *store, struct hm_errbuf *errbuf)
 }
 
 int
+hm_store_probe(struct hm_store *store, struct hm_errbuf *errbuf)
+{
+	if (hm_store_is_disk_full(store))
+		return hm_store_fail(store, ENOSPC, "cannot write", errbuf);
+	return store_room_mark(store, errbuf);
+}
+
+int
 hm_store_make_room(struct hm_store *store, struct hm_errbuf *errbuf)
 {
 	uint64_t evicted = store->totals.evicted;
@@ -469,9 +511,16 @@ hm_store_make_room(struct hm_store *store, struct hm_errbuf *errbuf)
 }
 
 uint64_t
-hm_store_batch_bytes(const struct hm_store *store)
+hm_store_batch_bytes(struct hm_store *store)
 {
 	uint64_t bytes = store->cap_bytes / 8;
+	uint64_t quota_bytes;
 
+	(void)pthread_mutex_lock(&store->env_lock);
+	quota_bytes = store->policy.quota_bytes;
+	(void)pthread_mutex_unlock(&store->env_lock);
+	/* A tenant makes room for a batch among what it had before. */
+	if (quota_bytes != 0 && bytes > quota_bytes / 2)
+		bytes = quota_bytes / 2;
 	return bytes < STORE_MAX_BATCH ? bytes : STORE_MAX_BATCH;
 }

@@ -3,7 +3,7 @@
  * writer.c - see writer.h.
  *
  *   loop thread                     writer thread
- *   put, discard, evict, flush  ->  queue, in order
+ *   put, discard, task, flush   ->  queue, in order
  *   touch                       ->  a list, written with the next batch
  *
  * A job stays in the queue until its transaction has committed or failed, so
@@ -23,12 +23,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache/task.h"
+
 #define WRITER_QUEUE_BYTES (32u << 20)
 #define WRITER_BATCH       64u
 #define WRITER_TOUCHES     4096u
 #define WRITER_ATTEMPTS    3u
+#define WRITER_LOST        512u
 
-enum writer_kind { WRITER_PUT, WRITER_DISCARD, WRITER_EVICT, WRITER_FLUSH };
+enum writer_kind { WRITER_PUT, WRITER_DISCARD, WRITER_TASK, WRITER_FLUSH };
+
+enum writer_task_state {
+	WRITER_TASK_NONE,
+	WRITER_TASK_QUEUED,
+	WRITER_TASK_RUNNING,
+	WRITER_TASK_DONE
+};
 
 struct writer_job {
 	TAILQ_ENTRY(writer_job) link;
@@ -36,12 +46,10 @@ struct writer_job {
 	struct hm_digest key;
 	struct hm_entry *entry; /* WRITER_PUT: one reference */
 	uint64_t n_bytes;
+	bool if_damaged; /* WRITER_DISCARD */
 	/* a job that is waited for lies on the stack of who waits */
 	bool is_waited;
 	bool is_done;
-	bool is_all; /* WRITER_EVICT of everything */
-	uint64_t n_gone;
-	int error;
 };
 TAILQ_HEAD(writer_queue, writer_job);
 
@@ -73,6 +81,12 @@ struct hm_writer {
 	size_t n_touches;
 	atomic_uint_fast64_t epoch; /* read without the lock, at every hit */
 	bool is_stopping;
+	enum writer_task_state task_state;
+	struct hm_task task; /* RUNNING: the writer's own, without the lock */
+	bool wants_care;
+	struct hm_care care; /* the writer's own */
+	size_t n_lost;
+	struct hm_digest lost[WRITER_LOST];
 	struct hm_writer_stats stats;
 };
 
@@ -113,12 +127,12 @@ writer_take_batch(struct hm_writer *writer, struct writer_batch *batch)
 		n_bytes += job->n_bytes;
 		if (batch->n_jobs > 0 &&
 		    (batch->n_jobs == WRITER_BATCH || n_bytes > limit_bytes ||
-			job->kind == WRITER_EVICT ||
+			job->kind == WRITER_TASK ||
 			writer_batch_has_key(batch, job)))
 			break;
 		batch->jobs[batch->n_jobs++] = job;
 		batch->n_puts += job->kind == WRITER_PUT;
-		if (job->kind == WRITER_EVICT)
+		if (job->kind == WRITER_TASK)
 			break;
 	}
 	batch->touches = touches;
@@ -145,14 +159,10 @@ writer_step(struct hm_writer *writer, struct writer_job *job,
 		}
 		break;
 	case WRITER_DISCARD:
-		error = hm_store_delete(writer->store, &job->key, true,
-		    &deleted, &batch->why);
+		error = hm_store_delete(writer->store, &job->key,
+		    job->if_damaged, &deleted, &batch->why);
 		break;
-	case WRITER_EVICT:
-		error = hm_store_delete(writer->store, &job->key, false,
-		    &deleted, &batch->why);
-		job->n_gone = deleted;
-		break;
+	case WRITER_TASK:
 	case WRITER_FLUSH:
 		break;
 	}
@@ -177,18 +187,6 @@ writer_try(struct hm_writer *writer, struct writer_batch *batch)
 	return error;
 }
 
-/* Everything is gone with the file, however damaged or full the store is. */
-static void
-writer_erase(struct hm_writer *writer, struct writer_batch *batch)
-{
-	struct hm_store_stats before;
-
-	hm_store_get_stats(writer->store, &before);
-	batch->error =
-	    hm_store_restart(writer->store, HM_STORE_ERASE, &batch->why);
-	batch->jobs[0]->n_gone = before.entries;
-}
-
 static void
 writer_write(struct hm_writer *writer, struct writer_batch *batch)
 {
@@ -208,6 +206,14 @@ writer_write(struct hm_writer *writer, struct writer_batch *batch)
 	}
 }
 
+/* A put that failed is worth another try while the hot tier has it. */
+static void
+writer_note_lost(struct hm_writer *writer, const struct hm_digest *key)
+{
+	if (writer->n_lost < WRITER_LOST)
+		writer->lost[writer->n_lost++] = *key;
+}
+
 /* Under the lock: the batch leaves the queue, whoever waits is told. */
 static void
 writer_finish(struct hm_writer *writer, struct writer_batch *batch)
@@ -220,12 +226,14 @@ writer_finish(struct hm_writer *writer, struct writer_batch *batch)
 		TAILQ_REMOVE(&writer->queue, job, link);
 		writer->queue_bytes -= job->n_bytes;
 		hm_entry_unref(job->entry);
-		if (!job->is_waited) {
+		if (job->kind == WRITER_TASK)
+			writer->task_state = WRITER_TASK_RUNNING;
+		if (job->kind == WRITER_PUT && batch->error != HM_OK)
+			writer_note_lost(writer, &job->key);
+		if (job->is_waited)
+			job->is_done = true;
+		else
 			free(job);
-			continue;
-		}
-		job->error = batch->error;
-		job->is_done = true;
 	}
 	if (batch->error != HM_OK) {
 		stats->write_failures += batch->n_puts;
@@ -254,35 +262,90 @@ writer_trim(struct hm_writer *writer)
 	return false;
 }
 
+/* These four take the lock's holder's place and give it back. */
+static bool
+writer_run_batch(struct hm_writer *writer)
+{
+	struct writer_batch batch;
+
+	writer_take_batch(writer, &batch);
+	(void)pthread_mutex_unlock(&writer->lock);
+	writer_write(writer, &batch);
+	(void)pthread_mutex_lock(&writer->lock);
+	writer_finish(writer, &batch);
+	return batch.error == HM_OK;
+}
+
+static void
+writer_run_task(struct hm_writer *writer)
+{
+	bool is_over;
+
+	(void)pthread_mutex_unlock(&writer->lock);
+	is_over = hm_task_step(writer->store, &writer->task);
+	(void)pthread_mutex_lock(&writer->lock);
+	if (!is_over)
+		return;
+	writer->task_state = WRITER_TASK_DONE;
+	(void)pthread_cond_broadcast(&writer->done);
+}
+
+static bool
+writer_run_trim(struct hm_writer *writer)
+{
+	bool is_done;
+
+	(void)pthread_mutex_unlock(&writer->lock);
+	is_done = writer_trim(writer);
+	(void)pthread_mutex_lock(&writer->lock);
+	return is_done;
+}
+
+static void
+writer_run_care(struct hm_writer *writer)
+{
+	bool is_degraded = writer->stats.degraded[0] != '\0';
+	struct hm_errbuf why = {""};
+	int error = HM_OK;
+	bool is_over;
+
+	(void)pthread_mutex_unlock(&writer->lock);
+	if (is_degraded)
+		error = hm_store_probe(writer->store, &why);
+	is_over = error != HM_OK || hm_care_step(writer->store, &writer->care);
+	(void)pthread_mutex_lock(&writer->lock);
+	if (is_degraded)
+		(void)snprintf(writer->stats.degraded,
+		    sizeof(writer->stats.degraded), "%.255s", why.text);
+	if (!is_over)
+		return;
+	writer->wants_care = false;
+	memset(&writer->care, 0, sizeof(writer->care));
+}
+
 static void *
 writer_main(void *arg)
 {
 	struct hm_writer *writer = arg;
-	struct writer_batch batch;
 	bool may_trim = true;
 
 	(void)pthread_mutex_lock(&writer->lock);
 	for (;;) {
 		may_trim = may_trim && hm_store_is_trimming(writer->store);
-		if (!TAILQ_EMPTY(&writer->queue)) {
-			writer_take_batch(writer, &batch);
-			(void)pthread_mutex_unlock(&writer->lock);
-			if (batch.jobs[0]->is_all)
-				writer_erase(writer, &batch);
-			else
-				writer_write(writer, &batch);
-			may_trim = batch.error == HM_OK;
-			(void)pthread_mutex_lock(&writer->lock);
-			writer_finish(writer, &batch);
-		} else if (writer->is_stopping) {
+		if (!TAILQ_EMPTY(&writer->queue))
+			may_trim = writer_run_batch(writer);
+		else if (writer->is_stopping)
 			break;
-		} else if (may_trim) {
-			(void)pthread_mutex_unlock(&writer->lock);
-			may_trim = writer_trim(writer);
-			(void)pthread_mutex_lock(&writer->lock);
-		} else {
+		else if (writer->task_state != WRITER_TASK_RUNNING && may_trim)
+			may_trim = writer_run_trim(writer);
+		else if (writer->task_state != WRITER_TASK_RUNNING &&
+			 writer->wants_care)
+			writer_run_care(writer);
+		else if (writer->task_state != WRITER_TASK_RUNNING)
 			(void)pthread_cond_wait(&writer->work, &writer->lock);
-		}
+		/* In turns with the batches. */
+		if (writer->task_state == WRITER_TASK_RUNNING)
+			writer_run_task(writer);
 	}
 	(void)pthread_mutex_unlock(&writer->lock);
 	return NULL;
@@ -389,6 +452,7 @@ hm_writer_put(struct hm_writer *writer, struct hm_entry *entry)
 		job = NULL;
 	} else {
 		writer->stats.write_failures++;
+		writer_note_lost(writer, &entry->key);
 	}
 	(void)pthread_mutex_unlock(&writer->lock);
 	free(job);
@@ -410,7 +474,8 @@ hm_writer_epoch(struct hm_writer *writer)
 }
 
 void
-hm_writer_discard(struct hm_writer *writer, const struct hm_digest *key)
+hm_writer_discard(struct hm_writer *writer, const struct hm_digest *key,
+    bool if_damaged)
 {
 	struct writer_job *job;
 
@@ -419,6 +484,7 @@ hm_writer_discard(struct hm_writer *writer, const struct hm_digest *key)
 		return; /* the next lookup finds it damaged again */
 	job->kind = WRITER_DISCARD;
 	job->key = *key;
+	job->if_damaged = if_damaged;
 	(void)pthread_mutex_lock(&writer->lock);
 	writer_append(writer, job);
 	(void)pthread_mutex_unlock(&writer->lock);
@@ -455,18 +521,78 @@ writer_wait(struct hm_writer *writer, struct writer_job *job)
 }
 
 int
-hm_writer_evict(struct hm_writer *writer, const struct hm_digest *key,
-    uint64_t *n_out)
+hm_writer_begin(struct hm_writer *writer, enum hm_cache_task_kind kind,
+    const struct hm_digest *key)
 {
-	struct writer_job job = {.kind = WRITER_EVICT, .is_all = key == NULL};
+	struct writer_job *job;
+	int error = HM_E_BUSY;
 
-	if (key != NULL)
-		job.key = *key;
-	writer_wait(writer, &job);
-	if (job.error != HM_OK)
-		return HM_E_SYSTEM;
-	*n_out = job.n_gone;
-	return HM_OK;
+	job = calloc(1, sizeof(*job));
+	if (job == NULL)
+		return HM_E_NOMEM;
+	job->kind = WRITER_TASK;
+	(void)pthread_mutex_lock(&writer->lock);
+	if (writer->task_state == WRITER_TASK_NONE) {
+		memset(&writer->task, 0, sizeof(writer->task));
+		writer->task.face.kind = kind;
+		if (key != NULL)
+			writer->task.face.key = *key;
+		writer->task_state = WRITER_TASK_QUEUED;
+		writer_append(writer, job);
+		job = NULL;
+		error = HM_OK;
+	}
+	(void)pthread_mutex_unlock(&writer->lock);
+	free(job);
+	return error;
+}
+
+bool
+hm_writer_poll(struct hm_writer *writer, struct hm_cache_task *task_out)
+{
+	bool is_over;
+
+	(void)pthread_mutex_lock(&writer->lock);
+	is_over = writer->task_state == WRITER_TASK_DONE;
+	if (is_over) {
+		*task_out = writer->task.face;
+		writer->task_state = WRITER_TASK_NONE;
+	}
+	(void)pthread_mutex_unlock(&writer->lock);
+	return is_over;
+}
+
+void
+hm_writer_wait_task(struct hm_writer *writer)
+{
+	(void)pthread_mutex_lock(&writer->lock);
+	while (writer->task_state == WRITER_TASK_QUEUED ||
+	       writer->task_state == WRITER_TASK_RUNNING)
+		(void)pthread_cond_wait(&writer->done, &writer->lock);
+	(void)pthread_mutex_unlock(&writer->lock);
+}
+
+void
+hm_writer_tick(struct hm_writer *writer)
+{
+	(void)pthread_mutex_lock(&writer->lock);
+	writer->wants_care = true;
+	(void)pthread_cond_signal(&writer->work);
+	(void)pthread_mutex_unlock(&writer->lock);
+}
+
+size_t
+hm_writer_take_lost(struct hm_writer *writer, struct hm_digest *keys_out,
+    size_t max)
+{
+	size_t n = 0;
+
+	(void)pthread_mutex_lock(&writer->lock);
+	while (
+	    writer->stats.degraded[0] == '\0' && n < max && writer->n_lost > 0)
+		keys_out[n++] = writer->lost[--writer->n_lost];
+	(void)pthread_mutex_unlock(&writer->lock);
+	return n;
 }
 
 void

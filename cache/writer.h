@@ -4,8 +4,8 @@
  *
  * Puts wait in a queue that is bounded in bytes, and become durable a batch at
  * a time: while one batch is being synced the next one gathers. Uses of keys
- * ("touches") only ride along, so that reading alone never writes. All calls
- * are the loop thread's.
+ * ("touches") only ride along, so that reading alone never writes. Long work
+ * (task.h) takes turns with the batches. All calls are the loop thread's.
  */
 #ifndef HM_CACHE_WRITER_H
 #define HM_CACHE_WRITER_H
@@ -39,8 +39,9 @@ void hm_writer_touch(struct hm_writer *writer, const struct hm_digest *key);
  * need not be touched twice in one epoch. Never 0. */
 uint64_t hm_writer_epoch(struct hm_writer *writer);
 
-/* Delete a key in the background, if its value is really damaged. */
-void hm_writer_discard(struct hm_writer *writer, const struct hm_digest *key);
+/* Delete a key in the background; if_damaged: only if its value really is. */
+void hm_writer_discard(struct hm_writer *writer, const struct hm_digest *key,
+    bool if_damaged);
 
 /* A queued entry: a reference for the caller, or NULL. */
 struct hm_entry *hm_writer_find(struct hm_writer *writer,
@@ -50,15 +51,21 @@ struct hm_entry *hm_writer_find(struct hm_writer *writer,
 void hm_writer_count_queued(struct hm_writer *writer, uint64_t *entries_io,
     uint64_t *bytes_io);
 
-/**
- * Delete one key, or all when key is NULL, after all that is queued. Waits.
- *
- * n_out   how many entries went
- *
- * Returns HM_OK or HM_E_SYSTEM.
- */
-int hm_writer_evict(struct hm_writer *writer, const struct hm_digest *key,
-    uint64_t *n_out);
+/* As hm_cache_begin, hm_cache_poll. */
+int hm_writer_begin(struct hm_writer *writer, enum hm_cache_task_kind kind,
+    const struct hm_digest *key);
+bool hm_writer_poll(struct hm_writer *writer, struct hm_cache_task *task_out);
+
+/* Wait for the end of the task that was begun. */
+void hm_writer_wait_task(struct hm_writer *writer);
+
+/* Look after the store when there is nothing else to do, see hm_cache_tick. */
+void hm_writer_tick(struct hm_writer *writer);
+
+/* Keys whose puts have failed, once the store can be written again: at most
+ * max of them, which are forgotten here. Returns how many. */
+size_t hm_writer_take_lost(struct hm_writer *writer, struct hm_digest *keys_out,
+    size_t max);
 
 /* Wait until all that was put or touched is durable, or has failed. */
 void hm_writer_flush(struct hm_writer *writer);

@@ -24,6 +24,7 @@
 
 #define READY_FD      3 /* in the daemon; HUMMING_READY_FD says so */
 #define LOCK_PAUSE_MS 5u
+#define REAP_PAUSE_MS 1u
 #define LOG_MAX_BYTES (1 << 20) /* started anew above this */
 /* Descriptors that the child gets are moved above those it gives them. */
 #define FIRST_FREE_FD 10
@@ -262,14 +263,18 @@ autostart_open_log(const char *socket_path, int *fd_out, off_t *start_out,
 
 /* What the daemon wrote last before it left, as the reason. */
 static void
-autostart_last_words(int log_fd, off_t start, pid_t pid,
+autostart_last_words(int log_fd, off_t start, pid_t pid, int64_t deadline,
     struct hm_errbuf *errbuf)
 {
 	char text[4096];
 	char *line, *end;
 	ssize_t n;
 
-	(void)waitpid(pid, NULL, 0); /* its end of the pipe is closed */
+	/* Its end of the pipe is closed, which a process that is about to end
+	 * does; one that is stopped there must not hold us up. */
+	while (waitpid(pid, NULL, WNOHANG) == 0 &&
+	       hm_deadline_left_ms(deadline) != 0)
+		hm_deadline_pause(deadline, REAP_PAUSE_MS);
 	n = pread(log_fd, text, sizeof text - 1, start);
 	text[n > 0 ? n : 0] = '\0';
 	end = text + strlen(text);
@@ -334,7 +339,7 @@ autostart_start(char *socket_path, int64_t deadline, struct hm_errbuf *errbuf)
 	hm_fd_close(&ready[1]);
 	error = autostart_wait_ready(ready[0], deadline, errbuf);
 	if (error == HM_E_UNAVAILABLE)
-		autostart_last_words(log_fd, log_start, pid, errbuf);
+		autostart_last_words(log_fd, log_start, pid, deadline, errbuf);
 out:
 	hm_fd_close(&ready[1]);
 	hm_fd_close(&ready[0]);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/deadline.h"
 #include "proto/fd.h"
 
 int
@@ -44,8 +45,12 @@ call_wait_end(struct hm_link *link, int64_t deadline)
 
 	do {
 		error = hm_transport_recv(&link->transport, deadline, &frame);
-		if (error == HM_OK)
-			hm_fd_close(&frame.fd);
+		if (error != HM_OK)
+			break;
+		hm_fd_close(&frame.fd);
+		/* A peer that never stops talking must not outrun it. */
+		if (hm_deadline_left_ms(deadline) == 0)
+			error = HM_E_TIMEOUT;
 	} while (error == HM_OK);
 	return error == HM_E_UNAVAILABLE ? HM_OK : error;
 }

@@ -37,6 +37,7 @@ enum hm_ctl_exit {
 #define HM_CTL_MODEL  16u /* --model --tp --ep --quant --max-m */
 #define HM_CTL_JOBS   32u
 #define HM_CTL_DEFINE 64u
+#define HM_CTL_ALL    128u
 
 /* A parsed command line; pointers are into argv and the environment. */
 struct hm_ctl {
@@ -122,6 +123,13 @@ int hm_ctl_compile(const struct hm_ctl *ctl);
 int hm_ctl_plan(const struct hm_ctl *ctl);
 int hm_ctl_prewarm(const struct hm_ctl *ctl);
 int hm_ctl_explain(const struct hm_ctl *ctl);
+int hm_ctl_verify(const struct hm_ctl *ctl);
+int hm_ctl_evict(const struct hm_ctl *ctl);
+int hm_ctl_pin(const struct hm_ctl *ctl);
+int hm_ctl_unpin(const struct hm_ctl *ctl);
+int hm_ctl_drain(const struct hm_ctl *ctl);
+int hm_ctl_reload(const struct hm_ctl *ctl);
+int hm_ctl_doctor(const struct hm_ctl *ctl);
 int hm_ctl_bench(const struct hm_ctl *ctl);
 
 #endif

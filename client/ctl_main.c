@@ -116,6 +116,55 @@ static const struct ctl_command ctl_commands[] = {
 	"\n"
 	"example: hummingctl explain w4a16,m=1,n=8192,k=8192 --arch sm_90a\n",
 	HM_CTL_ARCH | HM_CTL_JSON, true, hm_ctl_explain},
+    {"verify", "[--json]", "check every stored kernel",
+	HELP_JSON "\n"
+		  "Reads all values against their checksums while the daemon "
+		  "serves; the\n"
+		  "damaged are deleted, and are built anew when they are next "
+		  "asked for.\n"
+		  "Exit code 1 if there were any.\n"
+		  "\n"
+		  "example: hummingctl verify --timeout 600\n",
+	HM_CTL_JSON, false, hm_ctl_verify},
+    {"evict", "(KEY | --all) [--json]", "delete stored kernels",
+	"  --all              everything that is not pinned\n" HELP_JSON "\n"
+	"KEY is what get and plan print: 64 hexadecimal digits.\n"
+	"\n"
+	"example: hummingctl evict --all\n",
+	HM_CTL_JSON | HM_CTL_ALL, true, hm_ctl_evict},
+    {"pin", "KEY [--json]", "keep a stored kernel whatever comes",
+	HELP_JSON
+	"\n"
+	"A pinned kernel is never evicted and does not grow too old.\n"
+	"\n"
+	"example: hummingctl pin $(hummingctl get w4a16,m=1 --arch sm_90a "
+	"--json | jq -r .key)\n",
+	HM_CTL_JSON, true, hm_ctl_pin},
+    {"unpin", "KEY [--json]", "let it go like any other",
+	HELP_JSON "\n"
+		  "example: hummingctl unpin 0123...\n",
+	HM_CTL_JSON, true, hm_ctl_unpin},
+    {"drain", "[--json]", "finish what runs, then leave",
+	HELP_JSON
+	"\n"
+	"Running builds are finished, queued ones refused; returns when the\n"
+	"daemon has left. Under a service manager it stays so until it is\n"
+	"started again.\n"
+	"\n"
+	"example: hummingctl drain\n",
+	HM_CTL_JSON, false, hm_ctl_drain},
+    {"reload", "[--json]", "read the configuration again",
+	HELP_JSON "\n"
+		  "example: hummingctl reload\n",
+	HM_CTL_JSON, false, hm_ctl_reload},
+    {"doctor", "[--json]", "what is wrong here, if anything",
+	HELP_JSON
+	"\n"
+	"Looks at socket, version, compiler, sandbox, store and your rights.\n"
+	"Exit code 1 if anything does not work.\n"
+	"\n"
+	"example: hummingctl doctor\n",
+	HM_CTL_JSON, false, hm_ctl_doctor},
     {"bench", "hit|herd|cold [--json]",
 	"measure a daemon of its own beside a bare socket",
 	HELP_JSON
@@ -146,6 +195,7 @@ static const struct {
     {HM_CTL_MODEL, "--model, --tp, --ep, --quant or --max-m"},
     {HM_CTL_JOBS, "--jobs"},
     {HM_CTL_DEFINE, "-D"},
+    {HM_CTL_ALL, "--all"},
 };
 
 static const struct ctl_command *

@@ -28,7 +28,8 @@ enum option_code {
 	OPTION_EP,
 	OPTION_QUANT,
 	OPTION_MAX_M,
-	OPTION_JOBS
+	OPTION_JOBS,
+	OPTION_ALL
 };
 
 static const struct option options_long[] = {
@@ -46,6 +47,7 @@ static const struct option options_long[] = {
     {"quant", required_argument, NULL, OPTION_QUANT},
     {"max-m", required_argument, NULL, OPTION_MAX_M},
     {"jobs", required_argument, NULL, OPTION_JOBS},
+    {"all", no_argument, NULL, OPTION_ALL},
     {NULL, 0, NULL, 0},
 };
 
@@ -220,6 +222,9 @@ options_take(struct hm_ctl *ctl, int code)
 	case OPTION_WATCH:
 		ctl->given |= HM_CTL_WATCH;
 		ctl->watch = true;
+		return HM_CTL_OK;
+	case OPTION_ALL:
+		ctl->given |= HM_CTL_ALL;
 		return HM_CTL_OK;
 	case OPTION_JOBS:
 		ctl->given |= HM_CTL_JOBS;

@@ -63,6 +63,7 @@ static const struct driver_symbol driver_symbols[] = {
     {"cuTensorMapEncodeTiled", offsetof(struct hm_driver, tensor_map), true},
     DRIVER_SYMBOL(memory_alloc, "cuMemAlloc_v2"),
     DRIVER_SYMBOL(memory_free, "cuMemFree_v2"),
+    DRIVER_SYMBOL(memory_set, "cuMemsetD32_v2"),
     DRIVER_SYMBOL(copy_to_device, "cuMemcpyHtoD_v2"),
     DRIVER_SYMBOL(copy_to_host, "cuMemcpyDtoH_v2"),
     DRIVER_SYMBOL(stream_synchronize, "cuStreamSynchronize"),

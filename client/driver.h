@@ -31,6 +31,7 @@
 #define HM_CUDA_LAUNCH_PDL     6u
 
 /* CUtensorMapDataType and the other enums of cuTensorMapEncodeTiled */
+#define HM_CUDA_TENSOR_U8              0
 #define HM_CUDA_TENSOR_F16             6
 #define HM_CUDA_TENSOR_BF16            9
 #define HM_CUDA_TENSOR_SWIZZLE_128B    3
@@ -87,9 +88,10 @@ struct hm_driver {
 	    const uint64_t *sizes, const uint64_t *strides, const uint32_t *box,
 	    const uint32_t *steps, int interleave, int swizzle, int promotion,
 	    int fill);
-	/* what tests and tools need besides */
+	/* for workspaces; tests and tools need the rest besides */
 	int (*memory_alloc)(uint64_t *address, size_t n_bytes);
 	int (*memory_free)(uint64_t address);
+	int (*memory_set)(uint64_t address, uint32_t word, size_t n_words);
 	int (*copy_to_device)(uint64_t to, const void *from, size_t n_bytes);
 	int (*copy_to_host)(void *to, uint64_t from, size_t n_bytes);
 	int (*stream_synchronize)(void *stream);

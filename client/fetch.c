@@ -500,9 +500,8 @@ fetch_loop(struct fetch_run *run, struct hm_errbuf *errbuf)
 		if (error == HM_OK)
 			continue;
 		if (error != HM_E_UNAVAILABLE || errbuf->text[0] != '\0' ||
-		    hm_deadline_left_ms(run->deadline) == 0)
+		    hm_link_lost(run->link, run->deadline) != HM_OK)
 			return error;
-		hm_transport_close(&run->link->transport);
 		for (size_t i = 0; i < run->n_calls; i++) {
 			if (run->calls[i].id != 0)
 				fetch_land(run, &run->calls[i]);

@@ -8,6 +8,10 @@
  * kernel is launched for an M is humming_kernel_launch's answer; the last one
  * is kept, because a decoding worker asks for the same M again and again.
  *
+ * Kernels that share tiles along K need a workspace. Whether any M of the table
+ * does is found out when the gemm is opened, because launching must not
+ * allocate.
+ *
  * One thread at a time: the tensor maps and the last answer are not locked.
  */
 #include <humming/gemm.h>
@@ -19,8 +23,12 @@
 #include "client/gemm_call.h"
 #include "client/gemm_error.h"
 #include "client/gemm_impl.h"
+#include "client/number.h"
 #include "client/sized.h"
 #include "client/weight.h"
+
+/* Bytes at the start of a workspace that begin as zeros. */
+#define GEMM_FLAG_BYTES 4096u
 
 struct gemm_range {
 	uint32_t m_lo, m_hi;
@@ -30,8 +38,12 @@ struct gemm_range {
 
 struct humming_gemm {
 	struct humming_device *device; /* borrowed; outlives the gemm */
-	uint32_t a_type;
+	uint32_t a_type, c_type;
+	uint32_t act_scale, act_layout; /* of 8-bit activations, else 0 */
 	uint32_t n, k;
+	uint32_t m_most;    /* 0 = none */
+	uint64_t workspace; /* owned device memory; 0 = none */
+	uint64_t workspace_bytes;
 	uint32_t n_ranges;
 	struct gemm_range ranges[HM_GEMM_MAX_RANGES];
 	uint32_t last_m; /* 0 = none yet */
@@ -154,6 +166,109 @@ gemm_load_range(struct humming_gemm *gemm,
 	return error;
 }
 
+/* Bytes that some M of a loaded range wants. CTAs share the tiles of a last
+ * wave that is not full, so the answer for M repeats after as many tiles of
+ * tokens as there are SMs. */
+static int
+gemm_measure_range(const struct humming_gemm *gemm,
+    const struct gemm_range *range, uint64_t *bytes_out)
+{
+	struct humming_launch launch;
+	uint32_t m = range->m_lo;
+	uint32_t m_hi = range->m_hi;
+	int error = HUMMING_OK;
+
+	if (gemm->m_most != 0 && m_hi > gemm->m_most)
+		m_hi = gemm->m_most;
+	*bytes_out = 0;
+	for (uint32_t i = 0; i <= gemm->device->info.sms; i++) {
+		memset(&launch, 0, sizeof launch);
+		launch.struct_size = sizeof launch;
+		error = humming_kernel_launch(range->kernel, m, gemm->n,
+		    gemm->k, &launch);
+		if (error != HUMMING_OK) {
+			hm_errbuf_set(hm_gemm_errbuf(),
+			    "gemm: no way to launch m = %u, n = %u, k = %u", m,
+			    gemm->n, gemm->k);
+			return error;
+		}
+		*bytes_out = launch.workspace_bytes;
+		/* Without tile_tokens it is a family that has no such tiles. */
+		if (*bytes_out != 0 || launch.tile_tokens == 0 || m >= m_hi)
+			break;
+		m = m_hi - m < launch.tile_tokens ? m_hi
+						  : m + launch.tile_tokens;
+	}
+	return HUMMING_OK;
+}
+
+/* The largest workspace of all ranges, its flags zero. */
+static int
+gemm_alloc_workspace(struct humming_gemm *gemm)
+{
+	const struct hm_driver *driver = gemm->device->driver;
+	struct hm_errbuf *errbuf = hm_gemm_errbuf();
+	uint64_t bytes = 0;
+	int error = HUMMING_OK;
+
+	for (uint32_t i = 0; i < gemm->n_ranges; i++) {
+		if (gemm->ranges[i].kernel == NULL)
+			continue;
+		error = gemm_measure_range(gemm, &gemm->ranges[i], &bytes);
+		if (error != HUMMING_OK)
+			return error;
+		if (bytes > gemm->workspace_bytes)
+			gemm->workspace_bytes = bytes;
+	}
+	if (gemm->workspace_bytes == 0)
+		return HUMMING_OK;
+	error = hm_driver_error(driver, "cuMemAlloc",
+	    driver->memory_alloc(&gemm->workspace, gemm->workspace_bytes),
+	    errbuf);
+	if (error == HUMMING_OK)
+		error = hm_driver_error(driver, "cuMemsetD32",
+		    driver->memory_set(gemm->workspace, 0, GEMM_FLAG_BYTES / 4),
+		    errbuf);
+	/* The first launch may be on a stream that does not wait for this. */
+	if (error == HUMMING_OK)
+		error = hm_driver_error(driver, "cuStreamSynchronize",
+		    driver->stream_synchronize(NULL), errbuf);
+	return error;
+}
+
+static void
+gemm_read_types(struct humming_gemm *gemm,
+    const struct humming_kernel_request *request)
+{
+	gemm->a_type =
+	    request->a_type != 0 ? request->a_type : HUMMING_TYPE_BF16;
+	gemm->c_type = request->c_type;
+	if (gemm->c_type == 0)
+		gemm->c_type = gemm->a_type == HUMMING_TYPE_F16
+				   ? HUMMING_TYPE_F16
+				   : HUMMING_TYPE_BF16;
+	if (hm_number_bytes(gemm->a_type) == 1) {
+		gemm->act_scale = request->act_scale != 0 ? request->act_scale
+							  : HUMMING_ACT_TOKEN;
+		gemm->act_layout = request->act_layout;
+	}
+	gemm->n = request->n;
+	gemm->k = request->k;
+	gemm->m_most = request->m;
+}
+
+/* An alignment that a tensor map of 8-bit activations needs. */
+static int
+gemm_check_sizes(const struct humming_gemm *gemm)
+{
+	if (hm_number_bytes(gemm->a_type) != 1 || gemm->k % 16 == 0)
+		return HUMMING_OK;
+	hm_errbuf_set(hm_gemm_errbuf(),
+	    "gemm: k = %u must be a multiple of 16 for 8-bit activations",
+	    gemm->k);
+	return HUMMING_E_INVALID;
+}
+
 int
 humming_gemm_open_kernels(struct humming_device *device,
     const struct humming_kernel_request *request,
@@ -182,19 +297,26 @@ humming_gemm_open_kernels(struct humming_device *device,
 		return HUMMING_E_NOMEM;
 	memset(gemm, 0, sizeof *gemm);
 	gemm->device = device;
-	gemm->a_type = full.a_type != 0 ? full.a_type : HUMMING_TYPE_BF16;
-	gemm->n = full.n;
-	gemm->k = full.k;
+	gemm_read_types(gemm, &full);
+	error = gemm_check_sizes(gemm);
 	for (uint32_t i = 0; i < n_ranges && error == HUMMING_OK; i++) {
 		gemm->n_ranges = i + 1; /* so that close frees this one too */
 		error = gemm_load_range(gemm, kernels, n_kernels, i);
 	}
+	if (error == HUMMING_OK)
+		error = gemm_alloc_workspace(gemm);
 	if (error != HUMMING_OK) {
 		humming_gemm_close(gemm);
 		return error;
 	}
 	*gemm_out = gemm;
 	return HUMMING_OK;
+}
+
+uint64_t
+humming_gemm_workspace_bytes(const struct humming_gemm *gemm)
+{
+	return gemm != NULL ? gemm->workspace_bytes : 0;
 }
 
 void
@@ -206,6 +328,8 @@ humming_gemm_close(struct humming_gemm *gemm)
 		hm_module_put(gemm->device, gemm->ranges[i].module);
 		humming_kernel_unref(gemm->ranges[i].kernel);
 	}
+	if (gemm->workspace != 0)
+		(void)gemm->device->driver->memory_free(gemm->workspace);
 	free(gemm);
 }
 
@@ -259,22 +383,27 @@ humming_gemm_launch(struct humming_gemm *gemm,
 	const struct gemm_range *range = NULL;
 	int error = HUMMING_OK;
 
+	memset(&call, 0, sizeof call);
 	if (gemm == NULL) {
 		hm_errbuf_set(hm_gemm_errbuf(), "gemm: NULL");
 		return HUMMING_E_INVALID;
 	}
-	error = hm_gemm_check(args, gemm->n, gemm->k, &checked);
+	call.driver = gemm->device->driver;
+	call.a_type = gemm->a_type;
+	call.c_type = gemm->c_type;
+	call.act_scale = gemm->act_scale;
+	call.act_layout = gemm->act_layout;
+	call.n = gemm->n;
+	call.k = gemm->k;
+	call.workspace = gemm->workspace;
+	call.maps = &gemm->maps;
+	error = hm_gemm_check(&call, args, &checked);
 	if (error != HUMMING_OK || checked.m == 0)
 		return error;
 	error = gemm_find_launch(gemm, checked.m, &range);
 	if (error != HUMMING_OK)
 		return error;
-	call.driver = gemm->device->driver;
 	call.function = range->module->function;
-	call.a_type = gemm->a_type;
-	call.n = gemm->n;
-	call.k = gemm->k;
 	call.launch = gemm->last_launch;
-	call.maps = &gemm->maps;
 	return hm_gemm_call(&call, &checked, stream);
 }

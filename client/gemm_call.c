@@ -12,11 +12,13 @@
 #include <string.h>
 
 #include "client/gemm_error.h"
+#include "client/number.h"
 #include "client/sized.h"
 
 #define CALL_ALIGNMENT 16u
-/* One row of a box: 64 elements of two bytes, the 128 bytes of the swizzle. */
-#define CALL_BOX_COLUMNS 64u
+/* One row of a box: the 128 bytes of the swizzle. */
+#define CALL_BOX_BYTES 128u
+#define CALL_ACT_GROUP 128u
 
 int
 hm_gemm_load(const struct hm_driver *driver, const void *image,
@@ -67,20 +69,77 @@ call_check_pointer(const char *name, const void *pointer)
 	return HM_E_INVALID;
 }
 
+/* A stride in elements of `type`, of which rows have `columns`. */
 static int
-call_check_stride(const char *name, uint32_t stride, uint32_t columns)
+call_check_stride(const char *name, uint32_t type, uint32_t stride,
+    uint32_t columns)
 {
-	if (stride % 8 == 0 && stride >= columns)
+	uint32_t step = CALL_ALIGNMENT / hm_number_bytes(type);
+
+	if (stride % step == 0 && stride >= columns)
 		return HM_OK;
 	hm_errbuf_set(hm_gemm_errbuf(),
-	    "gemm: %s = %u must be a multiple of 8 and at least %u", name,
-	    stride, columns);
+	    "gemm: %s = %u must be a multiple of %u and at least %u", name,
+	    stride, step, columns);
 	return HM_E_INVALID;
 }
 
+/* The steps that a_scale has by default, and 0 where there is no scale or one
+ * for all. */
+static void
+call_complete_scale(const struct hm_gemm_call *call,
+    struct humming_gemm_args *args)
+{
+	bool m_major = call->act_layout != 0;
+	uint32_t n_groups = (call->k + CALL_ACT_GROUP - 1) / CALL_ACT_GROUP;
+
+	if (call->act_scale != HUMMING_ACT_GROUP)
+		args->a_scale_group_step = 0;
+	if (call->act_scale != HUMMING_ACT_GROUP &&
+	    call->act_scale != HUMMING_ACT_TOKEN)
+		args->a_scale_step = 0;
+	else if (args->a_scale_step == 0)
+		args->a_scale_step =
+		    call->act_scale == HUMMING_ACT_GROUP && !m_major ? n_groups
+								     : 1;
+	if (call->act_scale == HUMMING_ACT_GROUP &&
+	    args->a_scale_group_step == 0)
+		args->a_scale_group_step = m_major ? args->m : 1;
+	if (call->act_scale == 0)
+		args->a_scale = NULL;
+}
+
+/* Pointers and strides of arguments whose defaults are filled in, m > 0. */
+static int
+call_check(const struct hm_gemm_call *call,
+    const struct humming_gemm_args *args)
+{
+	int error = call_check_pointer("a", args->a);
+
+	if (error == HM_OK)
+		error = call_check_pointer("w", args->w);
+	if (error == HM_OK)
+		error = call_check_pointer("rowmul", args->rowmul);
+	if (error == HM_OK)
+		error = call_check_pointer("c", args->c);
+	if (error == HM_OK && args->bias != NULL)
+		error = call_check_pointer("bias", args->bias);
+	if (error == HM_OK && call->act_scale != 0)
+		error = call_check_pointer("a_scale", args->a_scale);
+	if (error == HM_OK && args->workspace != NULL)
+		error = call_check_pointer("workspace", args->workspace);
+	if (error == HM_OK)
+		error =
+		    call_check_stride("lda", call->a_type, args->lda, call->k);
+	if (error == HM_OK)
+		error =
+		    call_check_stride("ldc", call->c_type, args->ldc, call->n);
+	return error;
+}
+
 int
-hm_gemm_check(const struct humming_gemm_args *args, uint32_t n, uint32_t k,
-    struct humming_gemm_args *args_out)
+hm_gemm_check(const struct hm_gemm_call *call,
+    const struct humming_gemm_args *args, struct humming_gemm_args *args_out)
 {
 	struct humming_gemm_args checked;
 	int error = hm_sized_read(&checked, sizeof checked, args);
@@ -91,24 +150,12 @@ hm_gemm_check(const struct humming_gemm_args *args, uint32_t n, uint32_t k,
 		return HM_E_INVALID;
 	}
 	if (checked.lda == 0)
-		checked.lda = k;
+		checked.lda = call->k;
 	if (checked.ldc == 0)
-		checked.ldc = n;
-	if (checked.m != 0) {
-		error = call_check_pointer("a", checked.a);
-		if (error == HM_OK)
-			error = call_check_pointer("w", checked.w);
-		if (error == HM_OK)
-			error = call_check_pointer("rowmul", checked.rowmul);
-		if (error == HM_OK)
-			error = call_check_pointer("c", checked.c);
-		if (error == HM_OK && checked.bias != NULL)
-			error = call_check_pointer("bias", checked.bias);
-		if (error == HM_OK)
-			error = call_check_stride("lda", checked.lda, k);
-		if (error == HM_OK)
-			error = call_check_stride("ldc", checked.ldc, n);
-	}
+		checked.ldc = call->n;
+	call_complete_scale(call, &checked);
+	if (checked.m != 0)
+		error = call_check(call, &checked);
 	if (error != HM_OK)
 		return error;
 	*args_out = checked;
@@ -116,22 +163,30 @@ hm_gemm_check(const struct humming_gemm_args *args, uint32_t n, uint32_t k,
 }
 
 static int
+call_tensor_type(uint32_t type)
+{
+	if (hm_number_bytes(type) == 1)
+		return HM_CUDA_TENSOR_U8;
+	return type == HUMMING_TYPE_F16 ? HM_CUDA_TENSOR_F16
+					: HM_CUDA_TENSOR_BF16;
+}
+
+static int
 call_encode(const struct hm_gemm_call *call, struct hm_gemm_map *item)
 {
 	const uint64_t sizes[2] = {item->columns, item->rows};
-	const uint64_t strides[1] = {(uint64_t)item->stride * 2};
-	const uint32_t box[2] = {CALL_BOX_COLUMNS, item->box_rows};
+	uint32_t n_bytes = hm_number_bytes(item->type);
+	const uint64_t strides[1] = {(uint64_t)item->stride * n_bytes};
+	const uint32_t box[2] = {CALL_BOX_BYTES / n_bytes, item->box_rows};
 	const uint32_t steps[2] = {1, 1};
 	void *address = NULL;
-	int type = call->a_type == HUMMING_TYPE_F16 ? HM_CUDA_TENSOR_F16
-						    : HM_CUDA_TENSOR_BF16;
 
 	memcpy(&address, &item->address, sizeof address);
 	return hm_driver_error(call->driver, "cuTensorMapEncodeTiled",
-	    call->driver->tensor_map(&item->map, type, 2, address, sizes,
-		strides, box, steps, HM_CUDA_TENSOR_INTERLEAVE_NONE,
-		HM_CUDA_TENSOR_SWIZZLE_128B, HM_CUDA_TENSOR_PROMOTION_256B,
-		HM_CUDA_TENSOR_FILL_ZERO),
+	    call->driver->tensor_map(&item->map, call_tensor_type(item->type),
+		2, address, sizes, strides, box, steps,
+		HM_CUDA_TENSOR_INTERLEAVE_NONE, HM_CUDA_TENSOR_SWIZZLE_128B,
+		HM_CUDA_TENSOR_PROMOTION_256B, HM_CUDA_TENSOR_FILL_ZERO),
 	    hm_gemm_errbuf());
 }
 
@@ -151,6 +206,7 @@ call_map(const struct hm_gemm_call *call, const struct hm_gemm_map *wanted,
 		    old->rows != wanted->rows ||
 		    old->columns != wanted->columns ||
 		    old->stride != wanted->stride ||
+		    old->type != wanted->type ||
 		    old->box_rows != wanted->box_rows)
 			continue;
 		*map_out = old->map;
@@ -183,12 +239,14 @@ call_maps(const struct hm_gemm_call *call, const struct humming_gemm_args *args,
 	wanted.address = params->a;
 	wanted.columns = call->k;
 	wanted.stride = args->lda;
+	wanted.type = call->a_type;
 	error = call_map(call, &wanted, &params->a_map);
 	if (error != HM_OK)
 		return error;
 	wanted.address = params->c;
 	wanted.columns = call->n;
 	wanted.stride = args->ldc;
+	wanted.type = call->c_type;
 	return call_map(call, &wanted, &params->c_map);
 }
 
@@ -211,6 +269,20 @@ call_params(const struct hm_gemm_call *call,
 	params->prefetch = call->launch.prefetch;
 	params->row_groups = call->launch.row_groups;
 	params->weight_policy = call->launch.weight_policy;
+	params->a_scale = (uintptr_t)args->a_scale;
+	params->a_scale_step = args->a_scale_step;
+	params->a_scale_group_step = args->a_scale_group_step;
+	params->split_tiles = call->launch.split_tiles;
+	if (params->split_tiles != 0)
+		params->workspace = args->workspace != NULL
+					? (uintptr_t)args->workspace
+					: call->workspace;
+	if (params->split_tiles != 0 && params->workspace == 0) {
+		hm_errbuf_set(hm_gemm_errbuf(),
+		    "gemm: m = %u needs a workspace of %llu bytes", args->m,
+		    (unsigned long long)call->launch.workspace_bytes);
+		return HM_E_INVALID;
+	}
 	if (call->launch.tile_tokens == 0)
 		return HM_OK;
 	return call_maps(call, args, params);

@@ -26,6 +26,7 @@
 struct hm_gemm_map {
 	uint64_t address;
 	uint32_t rows, columns, stride, box_rows;
+	uint32_t type; /* HUMMING_TYPE_ of the elements */
 	struct hm_tensor_map map;
 };
 
@@ -39,10 +40,14 @@ struct hm_gemm_maps {
 struct hm_gemm_call {
 	const struct hm_driver *driver;
 	void *function;
-	uint32_t a_type; /* HUMMING_TYPE_BF16 or F16 */
+	uint32_t a_type;     /* HUMMING_TYPE_BF16, F16, E4M3, E5M2 or SINT(8) */
+	uint32_t c_type;     /* HUMMING_TYPE_BF16 or F16 */
+	uint32_t act_scale;  /* HUMMING_ACT_ of 8-bit activations, else 0 */
+	uint32_t act_layout; /* of HUMMING_ACT_GROUP, as in a request */
 	uint32_t n, k;
 	struct humming_launch launch; /* for the m of the arguments */
-	struct hm_gemm_maps *maps;    /* borrowed; one thread at a time */
+	uint64_t workspace;        /* where the arguments give none; 0 = none */
+	struct hm_gemm_maps *maps; /* borrowed; one thread at a time */
 };
 
 /* Load `image` into the current context and find `entry`; the function may
@@ -54,14 +59,16 @@ int hm_gemm_load(const struct hm_driver *driver, const void *image,
     void **function_out);
 
 /**
- * Check a caller's arguments and fill in the defaults of lda and ldc.
+ * Check a caller's arguments and fill in the defaults of lda, ldc and the steps
+ * of a_scale.
  *
+ * call      types, n and k of it are looked at
  * args_out  a whole struct of ours; m may be 0, then nothing else is checked
  *
  * Returns HM_OK or HM_E_INVALID, reason in hm_gemm_errbuf.
  */
-int hm_gemm_check(const struct humming_gemm_args *args, uint32_t n, uint32_t k,
-    struct humming_gemm_args *args_out);
+int hm_gemm_check(const struct hm_gemm_call *call,
+    const struct humming_gemm_args *args, struct humming_gemm_args *args_out);
 
 /* Launch with arguments that went through hm_gemm_check, m > 0. */
 int hm_gemm_call(const struct hm_gemm_call *call,

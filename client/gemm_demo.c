@@ -3,7 +3,7 @@
  * gemm_demo.c - one GEMM the whole way: kernels from hummingd, packed weights,
  * a launch, and the result against the double-precision reference.
  *
- *     humming-gemm-demo [--socket PATH] [--m M] [--n N] [--k K]
+ *     humming-gemm-demo [--socket PATH] [--m M] [--n N] [--k K] [SPEC]
  *     humming-gemm-demo --arch | --help
  *
  * Prints one line. --arch prints the GPU's target, for scripts. Exit 0: right;
@@ -21,22 +21,28 @@
 #include <humming/gemm.h>
 
 #include "client/driver.h"
-#include "client/number.h"
+#include "client/gemm_demo_data.h"
+#include "client/request.h"
+#include "jit/spec.h"
 #include "proto/error.h"
 #include "proto/fd.h"
 
-/* Relative error, squared: (3e-3)^2, KERNELS.md section 9. */
-#define DEMO_BOUND 3e-3
-#define DEMO_GROUP 128u
+/* Relative errors that KERNELS.md section 9 allows: of a 16-bit output, and of
+ * the 14 bits in which tensor cores add fp8 products by default. */
+#define DEMO_BOUND      3e-3
+#define DEMO_FAST_BOUND 1e-2
 
 static const char demo_usage[] =
-    "usage: humming-gemm-demo [--socket PATH] [--m M] [--n N] [--k K]\n"
+    "usage: humming-gemm-demo [--socket PATH] [--m M] [--n N] [--k K] [SPEC]\n"
     "       humming-gemm-demo --arch\n"
     "\n"
-    "One w4a16 GEMM on the first GPU: kernels from hummingd, packed weights, "
-    "a\n"
-    "launch, and the result against the CPU's. Needs a GPU.\n"
+    "One GEMM on the first GPU: kernels from hummingd, packed weights, a "
+    "launch,\n"
+    "and the result against the CPU's. Needs a GPU.\n"
     "\n"
+    "  SPEC               what to compute, as hummingctl get takes it (w4a16);"
+    "\n"
+    "                     its m, n and k are used where no option gives them\n"
     "  --socket PATH      the daemon's socket; default: as hummingctl's\n"
     "  --m M              tokens, up to 1048576 (16)\n"
     "  --n N, --k K       outputs and inputs of the layer (5120)\n"
@@ -44,30 +50,19 @@ static const char demo_usage[] =
     "\n"
     "Exit code: 0 right, 1 wrong or no GPU or no daemon, 2 wrong usage.\n"
     "\n"
-    "example: humming-gemm-demo --m 1 --n 8192 --k 8192\n";
+    "example: humming-gemm-demo --m 1 --n 8192 --k 8192 mxfp4a8\n";
 
 struct demo_options {
 	const char *socket_path;
-	uint32_t m, n, k;
+	const char *spec;
+	uint32_t m, n, k; /* 0 = not given */
 	bool arch;
 	bool help;
 };
 
-/* Host side. All owned. */
-struct demo_data {
-	uint8_t *codes;
-	uint16_t *scales;
-	void *packed;
-	float *rowmul;
-	uint16_t *a, *c;
-	double *expected;
-	struct humming_weight_source source;
-	struct humming_weight_sizes sizes;
-};
-
 /* Device side; 0 = none. */
 struct demo_memory {
-	uint64_t w, rowmul, a, c;
+	uint64_t w, rowmul, bias, a, a_scale, c;
 };
 
 static int
@@ -86,81 +81,6 @@ demo_ms(void)
 	return 1e3 * (double)now.tv_sec + 1e-6 * (double)now.tv_nsec;
 }
 
-static uint32_t
-demo_random(uint64_t *state)
-{
-	*state = *state * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)(*state >> 33);
-}
-
-static void
-demo_data_done(struct demo_data *data)
-{
-	free(data->codes);
-	free(data->scales);
-	free(data->packed);
-	free(data->rowmul);
-	free(data->a);
-	free(data->c);
-	free(data->expected);
-}
-
-static int
-demo_data_alloc(struct demo_data *data, const struct demo_options *options)
-{
-	struct humming_weight_source *source = &data->source;
-	size_t n_scales =
-	    (size_t)options->n * ((options->k + DEMO_GROUP - 1) / DEMO_GROUP);
-
-	humming_weight_source_init(source, sizeof *source);
-	source->n = options->n;
-	source->k = options->k;
-	source->group = DEMO_GROUP;
-	data->sizes.struct_size = sizeof data->sizes;
-	if (humming_weight_size(source, &data->sizes) != HUMMING_OK)
-		return demo_fail("sizes", humming_gemm_last_error());
-	data->codes = malloc((size_t)options->n * options->k);
-	data->scales = malloc(n_scales * sizeof *data->scales);
-	data->packed = malloc(data->sizes.packed_bytes);
-	data->rowmul = malloc(data->sizes.rowmul_bytes);
-	data->a = malloc((size_t)options->m * options->k * sizeof *data->a);
-	data->c = malloc((size_t)options->m * options->n * sizeof *data->c);
-	data->expected =
-	    malloc((size_t)options->m * options->n * sizeof *data->expected);
-	if (data->codes == NULL || data->scales == NULL ||
-	    data->packed == NULL || data->rowmul == NULL || data->a == NULL ||
-	    data->c == NULL || data->expected == NULL)
-		return demo_fail("sizes", humming_strerror(HUMMING_E_NOMEM));
-	source->codes = data->codes;
-	source->scales = data->scales;
-	return 0;
-}
-
-/* Random codes, scales around 2^-6, activations in -1..1; packed. */
-static int
-demo_data_fill(struct demo_data *data, const struct demo_options *options)
-{
-	size_t n_scales =
-	    (size_t)options->n * ((options->k + DEMO_GROUP - 1) / DEMO_GROUP);
-	uint64_t state = 1;
-
-	for (size_t i = 0; i < (size_t)options->n * options->k; i++)
-		data->codes[i] = (uint8_t)(demo_random(&state) & 15);
-	for (size_t i = 0; i < n_scales; i++)
-		data->scales[i] = hm_number_encode16(HUMMING_TYPE_BF16,
-		    (1 + demo_random(&state) % 256) / 16384.0);
-	for (size_t i = 0; i < (size_t)options->m * options->k; i++)
-		data->a[i] = hm_number_encode16(HUMMING_TYPE_BF16,
-		    demo_random(&state) % 65536 / 32768.0 - 1);
-	/* A NaN, so that an output nobody wrote shows. */
-	memset(data->c, 0xff,
-	    (size_t)options->m * options->n * sizeof *data->c);
-	if (humming_weight_pack(&data->source, data->packed, data->rowmul,
-		NULL) != HUMMING_OK)
-		return demo_fail("pack", humming_gemm_last_error());
-	return 0;
-}
-
 /* Room on the GPU for n_bytes, filled from `from`. */
 static int
 demo_upload(const struct hm_driver *driver, uint64_t *address, const void *from,
@@ -173,8 +93,7 @@ demo_upload(const struct hm_driver *driver, uint64_t *address, const void *from,
 }
 
 static int
-demo_upload_all(const struct hm_driver *driver,
-    const struct demo_options *options, const struct demo_data *data,
+demo_upload_all(const struct hm_driver *driver, const struct hm_demo_data *data,
     struct demo_memory *memory)
 {
 	int failed = demo_upload(driver, &memory->w, data->packed,
@@ -183,13 +102,30 @@ demo_upload_all(const struct hm_driver *driver,
 	if (!failed)
 		failed = demo_upload(driver, &memory->rowmul, data->rowmul,
 		    data->sizes.rowmul_bytes);
+	if (!failed && data->source.bias != NULL)
+		failed = demo_upload(driver, &memory->bias, data->packed_bias,
+		    data->sizes.bias_bytes);
 	if (!failed)
-		failed = demo_upload(driver, &memory->a, data->a,
-		    (size_t)options->m * options->k * sizeof *data->a);
+		failed =
+		    demo_upload(driver, &memory->a, data->a, data->a_bytes);
+	if (!failed && data->a_scale_bytes != 0)
+		failed = demo_upload(driver, &memory->a_scale, data->a_scale,
+		    data->a_scale_bytes);
 	if (!failed)
 		failed = demo_upload(driver, &memory->c, data->c,
-		    (size_t)options->m * options->n * sizeof *data->c);
+		    (size_t)data->m * data->source.n * sizeof *data->c);
 	return failed;
+}
+
+static void
+demo_free_all(const struct hm_driver *driver, const struct demo_memory *memory)
+{
+	(void)driver->memory_free(memory->w); /* 0 is ignored */
+	(void)driver->memory_free(memory->rowmul);
+	(void)driver->memory_free(memory->bias);
+	(void)driver->memory_free(memory->a);
+	(void)driver->memory_free(memory->a_scale);
+	(void)driver->memory_free(memory->c);
 }
 
 static void *
@@ -203,146 +139,141 @@ demo_pointer(uint64_t address)
 
 static int
 demo_launch(const struct hm_driver *driver, struct humming_gemm *gemm,
-    const struct demo_options *options, const struct demo_memory *memory,
-    struct demo_data *data)
+    const struct demo_memory *memory, struct hm_demo_data *data)
 {
 	struct humming_gemm_args args;
 
 	humming_gemm_args_init(&args, sizeof args);
-	args.m = options->m;
+	args.m = data->m;
 	args.a = demo_pointer(memory->a);
 	args.w = demo_pointer(memory->w);
 	args.rowmul = demo_pointer(memory->rowmul);
+	args.bias = demo_pointer(memory->bias);
+	args.a_scale = demo_pointer(memory->a_scale);
+	args.a_scale_step = data->a_scale_step;
+	args.a_scale_group_step = data->a_scale_group_step;
 	args.c = demo_pointer(memory->c);
 	if (humming_gemm_launch(gemm, &args, NULL) != HUMMING_OK)
 		return demo_fail("launch", humming_gemm_last_error());
 	if (driver->stream_synchronize(NULL) != 0 ||
 	    driver->copy_to_host(data->c, memory->c,
-		(size_t)options->m * options->n * sizeof *data->c) != 0)
+		(size_t)data->m * data->source.n * sizeof *data->c) != 0)
 		return demo_fail("GEMM", "the GPU reports a failure");
 	return 0;
 }
 
-/* Square of the relative error; NaN outputs count as wrong. */
 static double
-demo_error(const struct demo_options *options, const struct demo_data *data)
+demo_bound(const struct hm_request *request)
 {
-	double error = 0, size = 0;
+	bool fp8 =
+	    request->a_type == HM_TYPE_E4M3 || request->a_type == HM_TYPE_E5M2;
 
-	for (size_t i = 0; i < (size_t)options->m * options->n; i++) {
-		double value =
-		    hm_number_decode16(HUMMING_TYPE_BF16, data->c[i]);
-		double off = value - data->expected[i];
-
-		if (!hm_number_is_finite(value))
-			return 1e9;
-		error += off * off;
-		size += data->expected[i] * data->expected[i];
-	}
-	return size > 0 ? error / size : 1e9;
-}
-
-/* Square root of a small number, by Newton: the library needs no libm. */
-static double
-demo_root(double square)
-{
-	double root = square > 1 ? square : 1;
-
-	for (int i = 0; i < 60; i++)
-		root = (root + square / root) / 2;
-	return root;
+	return fp8 && request->acc_type != HM_ACC_PRECISE ? DEMO_FAST_BOUND
+							  : DEMO_BOUND;
 }
 
 static int
-demo_judge(const struct humming_device_info *info,
-    const struct demo_options *options, struct demo_data *data,
-    const double times[3])
+demo_judge(const struct hm_request *request, const char *gpu,
+    struct hm_demo_data *data, const double times[3])
 {
-	struct humming_gemm_reference_args args = {0};
+	char spec[HM_SPEC_MAX_CHARS + 1] = "?";
+	double bound = demo_bound(request);
 	double error = 0;
 
-	args.m = options->m;
-	args.lda = options->k;
-	args.ldc = options->n;
-	args.a = data->a;
-	args.c_out = data->expected;
-	if (humming_gemm_reference(&data->source, &args) != HUMMING_OK)
+	if (hm_demo_data_judge(data, &error) != HUMMING_OK)
 		return demo_fail("reference", humming_gemm_last_error());
-	error = demo_root(demo_error(options, data));
-	printf("%s: w4a16 gemm m=%u n=%u k=%u: error %.1e of %.0e allowed; "
-	       "kernels fetched and loaded in %.1f ms, first GEMM in %.1f ms\n",
-	    info->name, options->m, options->n, options->k, error, DEMO_BOUND,
-	    times[1] - times[0], times[2] - times[1]);
-	if (error <= DEMO_BOUND)
+	(void)hm_spec_print(request, spec, sizeof spec);
+	printf("%s: %s: error %.1e of %.0e allowed; kernels fetched and loaded "
+	       "in %.1f ms, first GEMM in %.1f ms\n",
+	    gpu, spec, error, bound, times[1] - times[0], times[2] - times[1]);
+	if (error <= bound)
 		return 0;
 	return demo_fail("GEMM", "the result is wrong");
 }
 
 static int
 demo_open_gemm(struct humming_client *client, struct humming_device *device,
-    const struct demo_options *options, struct humming_gemm **gemm_out)
+    const struct hm_request *request, struct humming_gemm **gemm_out)
 {
-	struct humming_kernel_request request;
+	struct humming_kernel_request wanted;
 
-	humming_kernel_request_init(&request, sizeof request);
-	request.a_type = HUMMING_TYPE_BF16;
-	request.w_type = HUMMING_TYPE_UINT(4);
-	request.scale_kind = HUMMING_SCALE_GROUP;
-	request.group = DEMO_GROUP;
-	request.n = options->n;
-	request.k = options->k;
-	if (humming_gemm_open(device, client, &request, gemm_out) != HUMMING_OK)
+	hm_request_export(request, &wanted);
+	wanted.m = 0; /* all M */
+	if (humming_gemm_open(device, client, &wanted, gemm_out) != HUMMING_OK)
 		return demo_fail("kernels", humming_gemm_last_error());
 	return 0;
 }
 
 static int
 demo_run(const struct hm_driver *driver, struct humming_device *device,
-    const struct demo_options *options)
+    const char *socket_path, const struct hm_request *request)
 {
 	struct humming_client_options client_options;
 	struct humming_client *client = NULL;
 	struct humming_gemm *gemm = NULL;
 	struct humming_device_info info;
 	struct demo_memory memory = {0};
-	struct demo_data data;
+	struct hm_demo_data data;
 	double times[3] = {0};
 	int failed = 0;
+	int error = hm_demo_data_init(&data, request);
 
-	memset(&data, 0, sizeof data);
 	memset(&info, 0, sizeof info);
 	info.struct_size = sizeof info;
 	(void)humming_device_get_info(device, &info);
 	humming_client_options_init(&client_options, sizeof client_options);
-	client_options.socket_path = options->socket_path;
-	failed = demo_data_alloc(&data, options);
-	if (!failed)
-		failed = demo_data_fill(&data, options);
+	client_options.socket_path = socket_path;
+	if (error != HUMMING_OK)
+		failed = demo_fail("operands", error == HUMMING_E_NOMEM
+						   ? humming_strerror(error)
+						   : humming_gemm_last_error());
 	if (!failed && humming_device_make_current(device) != HUMMING_OK)
 		failed = demo_fail("context", humming_gemm_last_error());
 	if (!failed)
-		failed = demo_upload_all(driver, options, &data, &memory);
+		failed = demo_upload_all(driver, &data, &memory);
 	times[0] = demo_ms();
 	if (!failed &&
 	    humming_client_open(&client_options, &client) != HUMMING_OK)
 		failed = demo_fail("hummingd", humming_client_last_error(NULL));
 	if (!failed)
-		failed = demo_open_gemm(client, device, options, &gemm);
+		failed = demo_open_gemm(client, device, request, &gemm);
 	times[1] = demo_ms();
 	if (!failed)
-		failed = demo_launch(driver, gemm, options, &memory, &data);
+		failed = demo_launch(driver, gemm, &memory, &data);
 	times[2] = demo_ms();
 	if (!failed)
-		failed = demo_judge(&info, options, &data, times);
+		failed = demo_judge(request, info.name, &data, times);
 
 	humming_gemm_close(gemm);
 	humming_client_close(client);
-	(void)driver->memory_free(memory.w); /* 0 is ignored */
-	(void)driver->memory_free(memory.rowmul);
-	(void)driver->memory_free(memory.a);
-	(void)driver->memory_free(memory.c);
-	demo_data_done(&data);
+	demo_free_all(driver, &memory);
+	hm_demo_data_done(&data);
 	return failed;
+}
+
+/* Sizes come from the options, else from the SPEC, else they are ours. */
+static int
+demo_read_request(const struct demo_options *options,
+    struct hm_request *request_out)
+{
+	struct hm_errbuf why = {""};
+	struct hm_request request;
+
+	if (hm_spec_parse(options->spec, &request, &why) != HM_OK ||
+	    request.operation != HM_OPERATION_GEMM) {
+		fprintf(stderr, "humming-gemm-demo: SPEC '%s': %s\n",
+		    options->spec,
+		    why.text[0] != '\0' ? why.text : "takes a plain gemm");
+		return HM_E_INVALID;
+	}
+	if (options->m != 0 || request.m == 0)
+		request.m = options->m != 0 ? options->m : 16;
+	if (options->n != 0 || request.n == 0)
+		request.n = options->n != 0 ? options->n : 5120;
+	if (options->k != 0 || request.k == 0)
+		request.k = options->k != 0 ? options->k : 5120;
+	*request_out = request;
+	return HM_OK;
 }
 
 static bool
@@ -373,6 +304,10 @@ demo_read_options(struct demo_options *options, int argc, char **argv)
 			options->help = true;
 			continue;
 		}
+		if (argv[i][0] != '-' && options->spec == NULL) {
+			options->spec = argv[i];
+			continue;
+		}
 		if (strcmp(argv[i], "--socket") == 0)
 			options->socket_path = value;
 		else if (strcmp(argv[i], "--m") == 0)
@@ -387,13 +322,16 @@ demo_read_options(struct demo_options *options, int argc, char **argv)
 			return false;
 		i++;
 	}
+	if (options->spec == NULL)
+		options->spec = "w4a16";
 	return true;
 }
 
 int
 main(int argc, char **argv)
 {
-	struct demo_options options = {.m = 16, .n = 5120, .k = 5120};
+	struct demo_options options = {0};
+	struct hm_request request;
 	struct humming_device *device = NULL;
 	struct humming_device_info info;
 	const struct hm_driver *driver = NULL;
@@ -416,6 +354,8 @@ main(int argc, char **argv)
 		printf("%s", demo_usage);
 		return 0;
 	}
+	if (demo_read_request(&options, &request) != HM_OK)
+		return 2;
 	if (hm_driver_get(&driver, &errbuf) != HM_OK)
 		return demo_fail("no GPU", errbuf.text);
 	if (humming_device_open(0, &device) != HUMMING_OK)
@@ -427,7 +367,8 @@ main(int argc, char **argv)
 		printf("sm_%u%s\n", info.target_cc,
 		    info.target_suffix != 0 ? "a" : "");
 	else
-		failed = demo_run(driver, device, &options);
+		failed =
+		    demo_run(driver, device, options.socket_path, &request);
 	humming_device_close(device);
 	return failed;
 }

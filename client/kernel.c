@@ -251,6 +251,7 @@ kernel_find_range(const struct humming_kernel *kernel, uint32_t m,
 		    .band = range->band,
 		    .prefetch = range->prefetch,
 		    .weight_policy = range->weight_policy,
+		    .split_tail = range->split_tail,
 		};
 		return HM_OK;
 	}
@@ -324,6 +325,7 @@ humming_kernel_launch(const struct humming_kernel *kernel, uint32_t m,
 	    .kernel_abi = kernel->reply.kernel_abi,
 	    .pack_layout = kernel->reply.pack_layout,
 	    .workspace_bytes = launch.workspace_bytes,
+	    .split_tiles = launch.split_tiles,
 	};
 	return hm_sized_write(launch_out, &ours, sizeof ours);
 }

@@ -117,6 +117,24 @@ hm_link_ready(struct hm_link *link, int64_t deadline, struct hm_errbuf *errbuf)
 	return error;
 }
 
+int
+hm_link_lost(struct hm_link *link, int64_t deadline)
+{
+	uint32_t pause_ms = 0;
+
+	hm_transport_close(&link->transport);
+	if (hm_deadline_left_ms(deadline) == 0 ||
+	    ++link->n_lost >= HM_LINK_MAX_LOST) {
+		link->n_lost = 0; /* the next call may try as often */
+		return HM_E_UNAVAILABLE;
+	}
+	if (link->n_lost > 1)
+		pause_ms = link->n_lost > 8 ? RECONNECT_PAUSE_MAX_MS
+					    : 1u << (link->n_lost - 1);
+	hm_deadline_pause(deadline, pause_ms);
+	return HM_OK;
+}
+
 uint32_t
 hm_link_next_id(struct hm_link *link)
 {
@@ -175,6 +193,9 @@ hm_link_recv(struct hm_link *link, uint32_t first_id, int64_t deadline,
 		if (hm_deadline_left_ms(deadline) == 0)
 			return HM_E_TIMEOUT;
 	}
+	/* That something is under way is no answer yet. */
+	if (frame.type != HM_FRAME_PROGRESS && frame.type != HM_FRAME_PART)
+		link->n_lost = 0;
 	*frame_out = frame;
 	return HM_OK;
 }
@@ -187,7 +208,7 @@ link_recv_reply(struct hm_link *link, uint32_t id, int64_t deadline,
 	struct hm_frame frame;
 	int error;
 
-	do {
+	for (;;) {
 		error = hm_link_recv(link, id, deadline, &frame);
 		if (error != HM_OK)
 			return error;
@@ -195,8 +216,11 @@ link_recv_reply(struct hm_link *link, uint32_t id, int64_t deadline,
 			hm_fd_close(&frame.fd);
 			return HM_E_PROTOCOL;
 		}
-	} while (frame.type == HM_FRAME_PROGRESS &&
-		 hm_deadline_left_ms(deadline) != 0);
+		if (frame.type != HM_FRAME_PROGRESS)
+			break;
+		if (hm_deadline_left_ms(deadline) == 0)
+			return HM_E_TIMEOUT;
+	}
 	if (frame.type == HM_FRAME_ERROR)
 		return hm_transport_refusal(&frame, errbuf);
 	*reply_out = frame;
@@ -230,9 +254,8 @@ hm_link_exchange(struct hm_link *link, struct hm_frame *request,
 			    deadline, reply_out, errbuf);
 		/* An empty errbuf: nobody refused, the connection ended. */
 		if (error != HM_E_UNAVAILABLE || errbuf->text[0] != '\0' ||
-		    hm_deadline_left_ms(deadline) == 0)
+		    hm_link_lost(link, deadline) != HM_OK)
 			break;
-		hm_transport_close(&link->transport);
 	}
 	if (error == HM_E_TIMEOUT && errbuf->text[0] == '\0')
 		hm_link_cancel(link, request->request_id);

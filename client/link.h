@@ -25,6 +25,7 @@ struct hm_link {
 	char path[HM_SOCKET_PATH_CHARS];  /* where it is, or was, connected */
 	bool autostart;
 	uint32_t last_id;
+	uint32_t n_lost; /* greeted connections that broke without an answer */
 };
 
 /* socket_path as hm_socket_path_find takes it. HM_OK or HM_E_INVALID. */
@@ -41,6 +42,19 @@ int hm_link_ready(struct hm_link *link, int64_t deadline,
     struct hm_errbuf *errbuf);
 
 uint32_t hm_link_next_id(struct hm_link *link);
+
+/**
+ * A connection broke in the middle of a call: close it, so that what was asked
+ * can be asked again.
+ *
+ * The first time at once. A daemon that greets and breaks again and again,
+ * perhaps because of what it is asked, is left alone for longer each time, and
+ * after HM_LINK_MAX_LOST times for good. Any answer begins the count anew.
+ *
+ * Returns HM_OK (ask again), HM_E_UNAVAILABLE (given up, the deadline is over).
+ */
+#define HM_LINK_MAX_LOST 12u
+int hm_link_lost(struct hm_link *link, int64_t deadline);
 
 /* Turn what ended a call into one line that names the socket, unless errbuf
  * already says something; closes the connection where it cannot go on. */

@@ -2,21 +2,26 @@
 /*
  * pack.c - plain codes to the chunks that the kernels stream, and back.
  *
- * weight.h draws the layout. Two rules are decided here:
+ * weight.h and weight_field.h draw the layout. Decided here:
  *
  *   scales   s[n][g] = r[n][g] * P[n], P[n] the smallest power of two that is
  *            >= every |s| of the row (1 for a row of zeros), so |r| <= 1 and r
  *            is exact in the type of s but for underflow. r goes inline;
- *            rowmul[n] = 2^6 * P[n]. With one scale per row nothing is inline:
- *            rowmul[n] = 2^6 * s[n].
+ *            rowmul[n] = 2^factor * P[n]. With one scale per row nothing is
+ *            inline: rowmul[n] = 2^factor * s[n].
+ *   e8m0     r = 2^(byte - 127), byte 0 = 0 for what is below 2^-120
+ *   mx       r = 2^(byte - 5), byte 0 to 11: what a table of e4m3 operands can
+ *            absorb. P is 2^-6 times the largest scale of the row's groups that
+ *            are not all zero; a row whose such groups span more is refused. A
+ *            group of zeros gets the nearest byte.
  *   padding  rows beyond N have r = 0, rowmul 0; columns beyond K the code that
- *            means zero (8, or the group's integer zero point), though the
+ *            means zero (or the group's integer zero point), though the
  *            kernels read zeros of A there anyway
  *
- * Packing and unpacking find a code through the same pack_place, the only copy
- * of the fragment formula here; the tests walk the chunks the other way round,
- * lane by lane, as the kernels do.
+ * Packing and unpacking find a code through the same hm_field_locate; the tests
+ * walk the chunks the other way round, lane by lane, as the kernels do.
  */
+#include <limits.h>
 #include <string.h>
 
 #include "client/gemm_error.h"
@@ -24,44 +29,27 @@
 #include "client/sized.h"
 #include "client/weight.h"
 
-#define PACK_HALF_BYTES     2048u
-#define PACK_ROW_TILE_BYTES 512u
-#define PACK_LINE_BYTES     128u
-#define PACK_F16_ROTATION   3u
+/* Smallest exponent of an e8m0 r that is kept, and its bias. */
+#define PACK_E8M0_LEAST (-120)
+#define PACK_E8M0_BIAS  127
+/* Exponents of an mx r. */
+#define PACK_MX_LEAST (-5)
+#define PACK_MX_MOST  6
+/* slots * values * codes of any field */
+#define PACK_TABLE 1024u
 
-/* Where a code lives: a word of a chunk, and a bit of the bf16 word. */
-struct pack_place {
-	uint32_t word_byte; /* from the start of the chunk */
-	uint32_t bit;
+/* What every code sets in its word, by slot, value and code: computed once a
+ * matrix. */
+struct pack_table {
+	uint32_t n_values;
+	uint32_t words[PACK_TABLE];
 };
-
-/* row 0..63 and column 0..127 of a chunk; inverse of weight.h's formula. */
-static struct pack_place
-pack_place(uint32_t row, uint32_t column)
-{
-	uint32_t lane = (row & 7) * 4 + (column >> 1 & 3);
-	uint32_t i = (row >> 3 & 1) + 2 * (column >> 3 & 1);
-	uint32_t step = column >> 4 & 3;
-	struct pack_place place = {0, 0};
-
-	place.word_byte = (column >> 6) * PACK_HALF_BYTES +
-			  (row >> 4) * PACK_ROW_TILE_BYTES + lane * 16 +
-			  step * 4;
-	place.bit = 16 * (column & 1) + 4 * i;
-	return place;
-}
 
 /* Index of a row's element in a line of scales or zero points. */
 static uint32_t
 pack_line_index(uint32_t row)
 {
 	return (row >> 4) * 16 + (row & 7) * 2 + (row >> 3 & 1);
-}
-
-static uint32_t
-pack_rotate_left(uint32_t word, uint32_t n)
-{
-	return word << n | word >> (32 - n);
 }
 
 /* Little-endian words, whatever the host. */
@@ -82,32 +70,57 @@ pack_get(const unsigned char *bytes, uint32_t n_bytes)
 	return value;
 }
 
+static uint32_t
+pack_table_index(const struct hm_field *field, const struct pack_table *table,
+    const struct hm_field_place *place, uint32_t code)
+{
+	return (place->slot * table->n_values + place->value) << field->bits |
+	       code;
+}
+
+static void
+pack_table_init(const struct hm_field *field, struct pack_table *table)
+{
+	uint32_t n_slots = field->value_bits / field->bits;
+	uint32_t n_codes = 1u << field->bits;
+	struct hm_field_place place = {0, 0, 0};
+
+	table->n_values = 32 / field->value_bits;
+	for (place.slot = 0; place.slot < n_slots; place.slot++)
+		for (place.value = 0; place.value < table->n_values;
+		     place.value++)
+			for (uint32_t code = 0; code < n_codes; code++)
+				table->words[pack_table_index(field, table,
+				    &place, code)] =
+				    hm_field_put(field, &place, code);
+}
+
 /* Code of zero, for what lies beyond N or K. */
 static uint32_t
 pack_padding_code(const struct hm_weight *weight, uint32_t n, uint32_t k)
 {
-	double zero = 8;
+	double zero = 0;
 
-	if (n < weight->source.n && k / weight->group < weight->n_groups)
-		zero = hm_weight_zero(weight, n, k / weight->group);
-	if (weight->source.zero != HUMMING_ZERO_INT)
-		return 8;
+	if (weight->source.zero != HUMMING_ZERO_INT || n >= weight->source.n ||
+	    k / weight->group >= weight->n_groups)
+		return weight->field->zero;
+	zero = hm_weight_zero(weight, n, k / weight->group);
 	return zero < 15 ? (uint32_t)zero : 15;
 }
 
 static void
-pack_codes(const struct hm_weight *weight, uint32_t n_first, uint32_t k_first,
-    unsigned char *chunk)
+pack_codes(const struct hm_weight *weight, const struct pack_table *table,
+    uint32_t n_first, uint32_t k_first, unsigned char *chunk)
 {
-	uint32_t words[HM_WEIGHT_CODE_BYTES / 4];
-	uint32_t turn =
-	    weight->source.a_type == HUMMING_TYPE_F16 ? PACK_F16_ROTATION : 0;
+	const struct hm_field *field = weight->field;
+	uint32_t words[HM_WEIGHT_ROWS * HM_WEIGHT_COLUMNS / 4];
 
 	memset(words, 0, sizeof words);
 	for (uint32_t row = 0; row < HM_WEIGHT_ROWS; row++) {
 		for (uint32_t column = 0; column < HM_WEIGHT_COLUMNS;
 		     column++) {
-			struct pack_place place = pack_place(row, column);
+			struct hm_field_place place =
+			    hm_field_locate(field, row, column);
 			uint32_t n = n_first + row;
 			uint32_t k = k_first + column;
 			uint32_t code = 0;
@@ -116,31 +129,104 @@ pack_codes(const struct hm_weight *weight, uint32_t n_first, uint32_t k_first,
 				code = hm_weight_code(weight, n, k);
 			else
 				code = pack_padding_code(weight, n, k);
-			words[place.word_byte / 4] |= code << place.bit;
+			words[place.byte / 4] |= table->words[pack_table_index(
+			    field, table, &place, code)];
 		}
 	}
-	for (uint32_t i = 0; i < HM_WEIGHT_CODE_BYTES / 4; i++) {
-		if (turn != 0)
-			words[i] = pack_rotate_left(words[i], turn);
+	for (uint32_t i = 0; i < weight->code_bytes / 4; i++)
 		pack_put(chunk + (size_t)4 * i, words[i], 4);
-	}
 }
 
-/* The power of two that a row's scales are relative to. */
-static double
-pack_row_power(const struct hm_weight *weight, uint32_t n)
+/* Whether every code of a group is a zero of a float type. */
+static bool
+pack_is_zero_group(const struct hm_weight *weight, uint32_t n, uint32_t group)
 {
-	double most = 0;
+	uint32_t magnitude = (1u << (weight->field->bits - 1)) - 1;
+	uint32_t k = group * weight->group;
+
+	for (uint32_t i = 0; i < weight->group && k + i < weight->source.k; i++)
+		if ((hm_weight_code(weight, n, k + i) & magnitude) != 0)
+			return false;
+	return true;
+}
+
+/* log2 of P[n]; INT_MIN for an mx row that does not fit. */
+static int
+pack_row_exponent(const struct hm_weight *weight, uint32_t n)
+{
+	int most = INT_MIN;
+	int least = INT_MAX;
 
 	for (uint32_t g = 0; g < weight->n_groups; g++) {
 		double scale = hm_weight_scale(weight, n, g);
+		int exponent = 0;
 
 		if (scale < 0)
 			scale = -scale;
-		if (scale > most)
-			most = scale;
+		if (scale <= 0 || (weight->scale == HM_CONFIG_SCALE_MX &&
+				      pack_is_zero_group(weight, n, g)))
+			continue;
+		exponent = hm_number_ceil_exponent(scale);
+		most = exponent > most ? exponent : most;
+		least = exponent < least ? exponent : least;
 	}
-	return most > 0 ? hm_number_power(hm_number_ceil_exponent(most)) : 1;
+	if (most == INT_MIN)
+		return 0;
+	if (weight->scale != HM_CONFIG_SCALE_MX)
+		return most;
+	return most - least > PACK_MX_MOST - PACK_MX_LEAST
+		   ? INT_MIN
+		   : most - PACK_MX_MOST;
+}
+
+static int
+pack_check_windows(const struct hm_weight *weight)
+{
+	if (weight->scale != HM_CONFIG_SCALE_MX)
+		return HM_OK;
+	for (uint32_t n = 0; n < weight->source.n; n++) {
+		if (pack_row_exponent(weight, n) != INT_MIN)
+			continue;
+		hm_errbuf_set(hm_gemm_errbuf(),
+		    "pack: the scales of row %u span more than 2^%d: it takes "
+		    "mx=exact (mx_exact)",
+		    n, PACK_MX_MOST - PACK_MX_LEAST);
+		return HM_E_INVALID;
+	}
+	return HM_OK;
+}
+
+/* r of one row and group as the bits that its line holds; P = 2^exponent. */
+static uint32_t
+pack_scale_bits(const struct hm_weight *weight, uint32_t n, uint32_t group,
+    int exponent)
+{
+	double scale = hm_weight_scale(weight, n, group);
+	double r = scale / hm_number_power(exponent);
+	float single = (float)r;
+	uint32_t bits = 0;
+	int e = 0;
+
+	switch (weight->scale) {
+	case HM_CONFIG_SCALE_NONE:
+		return 0;
+	case HM_CONFIG_SCALE_BF16:
+		return hm_number_encode16(HUMMING_TYPE_BF16, r);
+	case HM_CONFIG_SCALE_F16:
+		return hm_number_encode16(HUMMING_TYPE_F16, r);
+	case HM_CONFIG_SCALE_F32:
+		memcpy(&bits, &single, sizeof bits);
+		return bits;
+	case HM_CONFIG_SCALE_E8M0:
+		e = hm_number_ceil_exponent(scale) - exponent;
+		return e < PACK_E8M0_LEAST ? 0 : (uint32_t)(e + PACK_E8M0_BIAS);
+	case HM_CONFIG_SCALE_MX:
+		e = hm_number_ceil_exponent(scale) - exponent;
+		e = e < PACK_MX_LEAST ? PACK_MX_LEAST : e;
+		e = e > PACK_MX_MOST ? PACK_MX_MOST : e;
+		return (uint32_t)(e - PACK_MX_LEAST);
+	}
+	return 0;
 }
 
 /* Zero point of one row and group as the bits that its line holds. */
@@ -154,65 +240,68 @@ pack_zero_bits(const struct hm_weight *weight, uint32_t n, uint32_t group)
 	return hm_number_encode16(weight->source.a_type, zero);
 }
 
-/* Scales and zero points of one group of 64 rows, whose factors are rowmul.
+/* Scales and zero points of one group of 64 rows with P = 2^exponents[row].
  * Rows beyond N and groups beyond K stay zero. */
 static void
 pack_line(const struct hm_weight *weight, uint32_t n_first, uint32_t group,
-    const float *rowmul, unsigned char *lines)
+    const int *exponents, unsigned char *lines)
 {
-	uint32_t zero_bytes = weight->zero_line_bytes / HM_WEIGHT_ROWS;
-	uint32_t line = group % weight->line_groups;
-	unsigned char *scales = lines + (size_t)line * PACK_LINE_BYTES;
-	unsigned char *zeros = lines +
-			       (size_t)weight->line_groups * PACK_LINE_BYTES +
-			       (size_t)line * weight->zero_line_bytes;
+	uint32_t line = group % weight->line_groups * HM_WEIGHT_ROWS;
+	unsigned char *zeros = lines + (size_t)weight->line_groups *
+					   HM_WEIGHT_ROWS * weight->scale_bytes;
 
 	for (uint32_t row = 0; row < HM_WEIGHT_ROWS; row++) {
 		uint32_t n = n_first + row;
-		uint32_t index = pack_line_index(row);
-		double power = (double)rowmul[row] / HM_WEIGHT_FACTOR;
-		uint32_t bits = 0;
+		size_t index = line + pack_line_index(row);
 
 		if (n >= weight->source.n || group >= weight->n_groups)
 			continue;
-		bits = hm_number_encode16(weight->source.a_type,
-		    hm_weight_scale(weight, n, group) / power);
-		pack_put(scales + (size_t)2 * index, bits, 2);
-		if (zero_bytes != 0)
-			pack_put(zeros + (size_t)zero_bytes * index,
-			    pack_zero_bits(weight, n, group), zero_bytes);
+		pack_put(lines + weight->scale_bytes * index,
+		    pack_scale_bits(weight, n, group, exponents[row]),
+		    weight->scale_bytes);
+		if (weight->zero_bytes != 0)
+			pack_put(zeros + weight->zero_bytes * index,
+			    pack_zero_bits(weight, n, group),
+			    weight->zero_bytes);
 	}
 }
 
 static void
 pack_lines(const struct hm_weight *weight, uint32_t n_first, uint32_t k_first,
-    const float *rowmul, unsigned char *chunk)
+    const int *exponents, unsigned char *chunk)
 {
-	unsigned char *lines = chunk + HM_WEIGHT_CODE_BYTES;
+	unsigned char *lines = chunk + weight->code_bytes;
 
-	memset(lines, 0, weight->chunk_bytes - HM_WEIGHT_CODE_BYTES);
+	memset(lines, 0, weight->chunk_bytes - weight->code_bytes);
 	for (uint32_t i = 0; i < weight->line_groups; i++)
-		pack_line(weight, n_first, k_first / weight->group + i, rowmul,
-		    lines);
+		pack_line(weight, n_first, k_first / weight->group + i,
+		    exponents, lines);
 }
 
+/* What 64 rows have: exponents of P for their lines, factors, the bias (or
+ * NULL). */
 static void
-pack_rows(const struct hm_weight *weight, float *rowmul, float *bias)
+pack_rows(const struct hm_weight *weight, uint32_t n_first, int *exponents,
+    float *rowmul, float *bias)
 {
-	for (uint32_t n = 0; n < weight->n_blocks * HM_WEIGHT_ROWS; n++) {
+	for (uint32_t row = 0; row < HM_WEIGHT_ROWS; row++) {
+		uint32_t n = n_first + row;
 		double factor = 0;
 		float shift = 0;
 
+		exponents[row] = 0;
 		if (n < weight->source.n) {
-			factor = weight->source.group != 0
-				     ? pack_row_power(weight, n)
+			exponents[row] = pack_row_exponent(weight, n);
+			factor = weight->scale != HM_CONFIG_SCALE_NONE
+				     ? hm_number_power(exponents[row])
 				     : hm_weight_scale(weight, n, 0);
 			if (weight->source.bias != NULL)
 				shift = weight->source.bias[n];
 		}
-		rowmul[n] = (float)(factor * HM_WEIGHT_FACTOR);
+		rowmul[row] =
+		    (float)(factor * hm_number_power(weight->field->factor));
 		if (bias != NULL)
-			bias[n] = shift;
+			bias[row] = shift;
 	}
 }
 
@@ -264,72 +353,107 @@ int
 humming_weight_pack(const struct humming_weight_source *source,
     void *packed_out, float *rowmul_out, float *bias_out)
 {
+	struct pack_table table;
 	struct hm_weight weight;
+	int exponents[HM_WEIGHT_ROWS];
 	int error = hm_weight_describe_full(source, &weight);
 
+	if (error == HM_OK)
+		error = pack_check_windows(&weight);
 	if (error != HM_OK)
 		return error;
 	if (packed_out == NULL || rowmul_out == NULL) {
 		hm_errbuf_set(hm_gemm_errbuf(), "pack: no buffer");
 		return HM_E_INVALID;
 	}
-	pack_rows(&weight, rowmul_out, bias_out);
+	pack_table_init(weight.field, &table);
 	for (uint32_t i = 0; i < weight.n_blocks; i++) {
+		uint32_t n_first = i * HM_WEIGHT_ROWS;
+
+		pack_rows(&weight, n_first, exponents, rowmul_out + n_first,
+		    bias_out != NULL ? bias_out + n_first : NULL);
 		for (uint32_t j = 0; j < weight.k_blocks; j++) {
 			unsigned char *chunk =
 			    pack_chunk(&weight, packed_out, i, j);
 
-			pack_codes(&weight, i * HM_WEIGHT_ROWS,
+			pack_codes(&weight, &table, n_first,
 			    j * HM_WEIGHT_COLUMNS, chunk);
-			pack_lines(&weight, i * HM_WEIGHT_ROWS,
-			    j * HM_WEIGHT_COLUMNS,
-			    rowmul_out + (size_t)i * HM_WEIGHT_ROWS, chunk);
+			pack_lines(&weight, n_first, j * HM_WEIGHT_COLUMNS,
+			    exponents, chunk);
 		}
 	}
 	return HM_OK;
+}
+
+/* Chunk of a row and column. */
+static const unsigned char *
+unpack_chunk(const struct hm_weight *weight, const void *packed, uint32_t n,
+    uint32_t k)
+{
+	const unsigned char *chunks = packed;
+
+	return chunks + ((size_t)(n / HM_WEIGHT_ROWS) * weight->k_blocks +
+			    k / HM_WEIGHT_COLUMNS) *
+			    weight->chunk_bytes;
 }
 
 static void
 unpack_codes(const struct hm_weight *weight, uint32_t n, const void *packed,
     uint8_t *codes)
 {
-	uint32_t turn =
-	    weight->source.a_type == HUMMING_TYPE_F16 ? PACK_F16_ROTATION : 0;
-
 	for (uint32_t k = 0; k < weight->source.k; k++) {
-		struct pack_place place =
-		    pack_place(n % HM_WEIGHT_ROWS, k % HM_WEIGHT_COLUMNS);
-		const unsigned char *chunk = packed;
-		uint32_t word = 0;
+		struct hm_field_place place = hm_field_locate(weight->field,
+		    n % HM_WEIGHT_ROWS, k % HM_WEIGHT_COLUMNS);
+		const unsigned char *chunk = unpack_chunk(weight, packed, n, k);
 
-		chunk += ((size_t)(n / HM_WEIGHT_ROWS) * weight->k_blocks +
-			     k / HM_WEIGHT_COLUMNS) *
-			 weight->chunk_bytes;
-		word = pack_get(chunk + place.word_byte, 4);
-		if (turn != 0)
-			word = pack_rotate_left(word, 32 - turn);
-		codes[k] = (uint8_t)(word >> place.bit & 15);
+		codes[k] = (uint8_t)hm_field_get(weight->field, &place,
+		    pack_get(chunk + place.byte, 4));
 	}
 }
 
-/* Scale and zero point of one row and group. */
+/* r from the bits of its line. */
+static double
+unpack_scale(enum hm_config_scale scale, uint32_t bits)
+{
+	float single = 0;
+
+	switch (scale) {
+	case HM_CONFIG_SCALE_NONE:
+		return 1;
+	case HM_CONFIG_SCALE_BF16:
+		return hm_number_decode16(HUMMING_TYPE_BF16, (uint16_t)bits);
+	case HM_CONFIG_SCALE_F16:
+		return hm_number_decode16(HUMMING_TYPE_F16, (uint16_t)bits);
+	case HM_CONFIG_SCALE_F32:
+		memcpy(&single, &bits, sizeof single);
+		return (double)single;
+	case HM_CONFIG_SCALE_E8M0:
+		return bits != 0 ? hm_number_power((int)bits - PACK_E8M0_BIAS)
+				 : 0;
+	case HM_CONFIG_SCALE_MX:
+		return hm_number_power((int)bits + PACK_MX_LEAST);
+	}
+	return 0;
+}
+
+/* Scale and zero point of one row and group; index counts elements over all
+ * lines: 64 of them a line. */
 static void
 unpack_group(const struct hm_weight *weight, const unsigned char *lines,
-    uint32_t index, double *scale_out, double *zero_out)
+    size_t index, double *scale_out, double *zero_out)
 {
-	const unsigned char *zeros = lines;
-	uint32_t type = weight->source.a_type;
+	const unsigned char *zeros = lines + (size_t)weight->line_groups *
+						 HM_WEIGHT_ROWS *
+						 weight->scale_bytes;
 
-	zeros += (size_t)weight->line_groups * PACK_LINE_BYTES;
-	/* index counts elements over all lines: 64 of them a line. */
-	*scale_out = hm_number_decode16(type,
-	    (uint16_t)pack_get(lines + 2 * (size_t)index, 2));
-	*zero_out = 8;
+	*scale_out = unpack_scale(weight->scale,
+	    pack_get(lines + weight->scale_bytes * index, weight->scale_bytes));
+	*zero_out = weight->field->zero;
 	if (weight->source.zero == HUMMING_ZERO_INT)
 		*zero_out = zeros[index];
 	else if (weight->source.zero == HUMMING_ZERO_FLOAT)
-		*zero_out = hm_number_decode16(type,
-		    (uint16_t)pack_get(zeros + 2 * (size_t)index, 2));
+		*zero_out = hm_number_decode16(weight->source.a_type,
+		    (uint16_t)pack_get(zeros + 2 * index, 2));
 }
 
 static void
@@ -340,14 +464,11 @@ unpack_groups(const struct hm_weight *weight, uint32_t n, const void *packed,
 		uint32_t k = g * weight->group;
 		uint32_t line = k % HM_WEIGHT_COLUMNS / weight->group;
 		size_t at = (size_t)n * weight->n_groups + g;
-		const unsigned char *chunk = packed;
 		double scale = 0;
 		double zero = 0;
 
-		chunk += ((size_t)(n / HM_WEIGHT_ROWS) * weight->k_blocks +
-			     k / HM_WEIGHT_COLUMNS) *
-			 weight->chunk_bytes;
-		unpack_group(weight, chunk + HM_WEIGHT_CODE_BYTES,
+		unpack_group(weight,
+		    unpack_chunk(weight, packed, n, k) + weight->code_bytes,
 		    line * HM_WEIGHT_ROWS + pack_line_index(n % HM_WEIGHT_ROWS),
 		    &scale, &zero);
 		plain->scales[at] = (float)(scale * power);
@@ -374,11 +495,12 @@ humming_weight_unpack(const struct humming_weight_source *source,
 		return HM_E_INVALID;
 	}
 	for (uint32_t n = 0; n < weight.source.n; n++) {
-		double power = (double)rowmul[n] / HM_WEIGHT_FACTOR;
+		double power =
+		    (double)rowmul[n] * hm_number_power(-weight.field->factor);
 
 		unpack_codes(&weight, n, packed,
 		    plain_out->codes + (size_t)n * weight.source.k);
-		if (weight.source.group == 0)
+		if (weight.scale == HM_CONFIG_SCALE_NONE)
 			plain_out->scales[n] = (float)power;
 		else
 			unpack_groups(&weight, n, packed, power, plain_out);

@@ -57,15 +57,23 @@ pack_check(const struct humming_weight_source *source,
 static uint32_t
 pack_float_type(uint32_t type)
 {
-	if (type == HUMMING_TYPE_F32)
+	switch (type) {
+	case HUMMING_TYPE_F32:
 		return HM_PACK_F32;
-	return type == HUMMING_TYPE_F16 ? HM_PACK_F16 : HM_PACK_BF16;
+	case HUMMING_TYPE_F16:
+		return HM_PACK_F16;
+	case HUMMING_TYPE_E8M0:
+		return HM_PACK_E8M0;
+	default: /* bf16, and what zeros are said to be that are not there */
+		return HM_PACK_BF16;
+	}
 }
 
 static struct hm_pack_params
-pack_params(const struct humming_weight_source *source,
+pack_params(const struct hm_weight *weight,
     const struct humming_packer_args *args)
 {
+	const struct humming_weight_source *source = &weight->source;
 	struct hm_pack_params params;
 
 	memset(&params, 0, sizeof params);
@@ -80,9 +88,12 @@ pack_params(const struct humming_weight_source *source,
 	params.problems = (uintptr_t)args->problems;
 	params.n = source->n;
 	params.k = source->k;
-	params.code_words = source->code_layout == HUMMING_CODES_INT32;
+	/* On a little-endian machine words are bytes, and GPUs are that. */
+	params.code_pairs = weight->field->bits == 4 &&
+			    source->code_layout != HUMMING_CODES_BYTES;
 	params.scale_type = pack_float_type(source->scale_type);
 	params.zero_type = pack_float_type(source->zero_type);
+	params.scale_rows = weight->scale_rows;
 	return params;
 }
 
@@ -104,7 +115,7 @@ hm_pack_call(const struct hm_pack_call *call,
 	error = pack_check(&call->weight.source, &checked);
 	if (error != HM_OK)
 		return error;
-	params = pack_params(&call->weight.source, &checked);
+	params = pack_params(&call->weight, &checked);
 	memset(&launch, 0, sizeof launch);
 	launch.grid_x = call->launch.grid_x;
 	launch.grid_y = call->launch.grid_y;

@@ -8,6 +8,7 @@
  */
 #include <humming/gemm.h>
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,14 +22,37 @@ struct humming_packer {
 	struct humming_device *device; /* borrowed; outlives the packer */
 	struct humming_kernel *kernel; /* reference */
 	struct hm_module *module;      /* reference */
-	uint32_t a_type, group, zero;
+	struct hm_weight weight;       /* the format; sizes and pointers of no
+	                                * meaning */
 };
 
+static uint32_t
+packer_scale_type(enum hm_config_scale scale)
+{
+	switch (scale) {
+	case HM_CONFIG_SCALE_NONE:
+		return 0;
+	case HM_CONFIG_SCALE_BF16:
+		return HUMMING_TYPE_BF16;
+	case HM_CONFIG_SCALE_F16:
+		return HUMMING_TYPE_F16;
+	case HM_CONFIG_SCALE_F32:
+		return HUMMING_TYPE_F32;
+	case HM_CONFIG_SCALE_E8M0:
+	case HM_CONFIG_SCALE_MX:
+		return HUMMING_TYPE_E8M0;
+	}
+	return 0;
+}
+
+/* Asks for what the chunks hold: blocks are groups of 128 there, and the scale
+ * of a tensor that of its rows. */
 static void
 packer_make_request(const struct humming_device *device,
     const struct hm_weight *weight, struct humming_kernel_request *request)
 {
 	const struct humming_weight_source *source = &weight->source;
+	bool grouped = weight->scale != HM_CONFIG_SCALE_NONE;
 
 	humming_kernel_request_init(request, sizeof *request);
 	request->operation = HUMMING_OPERATION_PACK;
@@ -38,9 +62,21 @@ packer_make_request(const struct humming_device *device,
 	request->a_type = source->a_type;
 	request->w_type = source->w_type;
 	request->scale_kind =
-	    source->group != 0 ? HUMMING_SCALE_GROUP : HUMMING_SCALE_CHANNEL;
-	request->group = source->group;
+	    grouped ? HUMMING_SCALE_GROUP : HUMMING_SCALE_CHANNEL;
+	request->group = grouped ? weight->group : 0;
+	request->scale_type = packer_scale_type(weight->scale);
+	request->mx_exact = source->mx_exact;
 	request->zero = source->zero;
+}
+
+/* Whether chunks of both look alike. */
+static bool
+packer_is_same(const struct hm_weight *a, const struct hm_weight *b)
+{
+	return a->source.a_type == b->source.a_type &&
+	       a->source.w_type == b->source.w_type && a->scale == b->scale &&
+	       a->line_groups == b->line_groups &&
+	       a->source.zero == b->source.zero;
 }
 
 static int
@@ -78,9 +114,7 @@ humming_packer_open(struct humming_device *device,
 	if (packer == NULL)
 		return HUMMING_E_NOMEM;
 	packer->device = device;
-	packer->a_type = weight.source.a_type;
-	packer->group = weight.source.group;
-	packer->zero = weight.source.zero;
+	packer->weight = weight;
 	error = packer_fetch(device, client, &weight, &packer->kernel);
 	if (error == HM_OK)
 		error = humming_kernel_get_info(packer->kernel, &info);
@@ -124,10 +158,9 @@ humming_packer_launch(struct humming_packer *packer,
 	if (error != HM_OK)
 		return error;
 	source = &call.weight.source;
-	if (packer == NULL || source->a_type != packer->a_type ||
-	    source->group != packer->group || source->zero != packer->zero) {
+	if (packer == NULL || !packer_is_same(&packer->weight, &call.weight)) {
 		hm_errbuf_set(hm_gemm_errbuf(),
-		    "packer: opened for another a_type, group or zero");
+		    "packer: opened for other types, scales or zero points");
 		return HUMMING_E_INVALID;
 	}
 	call.driver = packer->device->driver;

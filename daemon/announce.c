@@ -12,6 +12,7 @@
 
 #include "daemon/config.h"
 #include "daemon/log.h"
+#include "daemon/metrics.h"
 #include "daemon/notify.h"
 #include "daemon/pool.h"
 
@@ -39,20 +40,15 @@ announce_describe(const struct hm_announce *announce,
 {
 	const struct hm_core *core = announce->core;
 	const char *socket = core->settings->socket;
+	struct hm_errbuf degraded = {""};
 
-	switch (hm_pool_state(core->pool)) {
-	case HM_POOL_STARTING:
-		hm_errbuf_set(text_out, "Serving %s; compiler starting",
-		    socket);
-		break;
-	case HM_POOL_READY:
-		hm_errbuf_set(text_out, "Serving %s; compiler ready", socket);
-		break;
-	case HM_POOL_UNAVAILABLE:
-		hm_errbuf_set(text_out, "Serving %s; no compiler: %s", socket,
-		    hm_pool_message(core->pool));
-		break;
-	}
+	/* Before the store was looked at there is nothing to say of it. */
+	if (core->is_loaded)
+		hm_metrics_degraded(core, &degraded);
+	hm_errbuf_set(text_out, "Serving %s; %s", socket,
+	    degraded.text[0] != '\0'                     ? degraded.text
+	    : hm_pool_state(core->pool) == HM_POOL_READY ? "compiler ready"
+							 : "compiler starting");
 }
 
 static void

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/audit.h"
 #include "daemon/clock.h"
 #include "daemon/log.h"
 #include "daemon/reply.h"
@@ -25,11 +26,16 @@ hm_answer_failure(const struct hm_answer *to, const struct hm_outcome *outcome)
 		reply.key = to->recipe->key;
 	if (outcome->status == HM_REPLY_BUSY)
 		to->core->metrics.busy++;
+	if (outcome->status == HM_REPLY_TRY_LOCAL)
+		to->core->metrics.try_local++;
 	hm_errbuf_set(&text, "%s",
 	    outcome->message == NULL || outcome->message[0] == '\0'
 		? hm_strerror(outcome->error)
 		: outcome->message);
 	memcpy(reply.message, text.text, sizeof(reply.message));
+	if (outcome->status == HM_REPLY_DENIED)
+		hm_audit_refuse(to->core, &to->session->peer, "compile",
+		    text.text);
 	if (outcome->log != NULL)
 		reply.log = strdup(outcome->log);
 	reply.wait_us = (uint32_t)(hm_clock_us() - to->received_us);
@@ -145,7 +151,6 @@ hm_answer_from_cache(const struct hm_answer *to)
 	struct hm_recipe *recipe = to->recipe;
 	struct hm_entry *entry = NULL;
 	enum hm_cache_tier tier = HM_CACHE_MISS;
-	uint64_t n_evicted = 0;
 	struct hm_log_text name;
 	int error;
 
@@ -164,6 +169,6 @@ hm_answer_from_cache(const struct hm_answer *to)
 	    "meta of a stored kernel does not decode, building it anew "
 	    "name=\"%s\" arch=%s",
 	    hm_log_quote(&name, hm_recipe_label(recipe)), recipe->arch);
-	(void)hm_cache_evict(core->cache, &recipe->key, &n_evicted);
+	hm_cache_discard(core->cache, &recipe->key);
 	return HM_E_UNAVAILABLE;
 }

@@ -13,7 +13,9 @@
 #include <event2/event.h>
 
 #include "daemon/answer.h"
+#include "daemon/audit.h"
 #include "daemon/clock.h"
+#include "daemon/limits.h"
 #include "proto/codec.h"
 
 #define CALL_MAX_LEAD_MS 50u
@@ -65,6 +67,26 @@ hm_ask_open(struct hm_ask *ask)
 	ask->call->n_open++;
 	ask->call->session->n_in_flight++;
 	ask->call->core->n_waiting++;
+	ask->is_counted =
+	    hm_limits_take(ask->call->core->limits,
+		ask->call->session->peer.uid, HM_LIMITS_WAITS) == HM_OK;
+}
+
+bool
+hm_ask_refuse(struct hm_ask *ask)
+{
+	static const char why[] = "this user waits for too many kernels "
+				  "(limits.uid_in_flight)";
+	const struct hm_call *call = ask->call;
+	struct hm_answer to;
+
+	if (ask->is_counted)
+		return false;
+	hm_audit_limit(call->core, &call->session->peer, "wait", why);
+	hm_ask_describe(ask, &to);
+	hm_answer_error(&to, HM_E_BUSY, why);
+	hm_ask_close(ask);
+	return true;
 }
 
 /* The ask has had its reply, or wants none; the call may end here. */
@@ -76,6 +98,9 @@ hm_ask_close(struct hm_ask *ask)
 	ask->is_open = false;
 	call->session->n_in_flight--;
 	call->core->n_waiting--;
+	if (ask->is_counted)
+		hm_limits_give(call->core->limits, call->session->peer.uid,
+		    HM_LIMITS_WAITS);
 	hm_session_update_interest(call->session);
 	if (--call->n_open == 0)
 		call_free(call);
@@ -206,6 +231,18 @@ hm_call_arm(struct hm_call *call, uint32_t deadline_ms)
 		hm_session_kill(call->session, HM_E_NOMEM, "no timer");
 }
 
+/* What is left until its deadline; 0 = it has none. */
+static uint64_t
+call_patience_us(const struct hm_call *call)
+{
+	uint64_t all_us = call->deadline_ms * UINT64_C(1000);
+	uint64_t past_us = hm_clock_us() - call->received_us;
+
+	if (all_us == 0)
+		return 0;
+	return past_us < all_us ? all_us - past_us : 1;
+}
+
 /* Wait for a build. The ask is closed at once if there is nothing to wait for;
  * it holds its recipe already. */
 void
@@ -215,11 +252,18 @@ hm_ask_join(struct hm_ask *ask)
 	struct hm_outcome outcome;
 	struct hm_answer to;
 
+	if (hm_ask_refuse(ask))
+		return;
 	ask->waiter.on_landed = call_on_landed;
 	ask->waiter.on_progress = call_on_progress;
+	ask->waiter.uid = call->session->peer.uid;
+	ask->waiter.patience_us = call_patience_us(call);
 	if (hm_flights_join(call->core->flights, ask->recipe, call->lane,
 		&ask->waiter, &outcome) == HM_OK)
 		return;
+	if (outcome.is_of_user)
+		hm_audit_limit(call->core, &call->session->peer, "build",
+		    outcome.message);
 	hm_ask_describe(ask, &to);
 	hm_answer_failure(&to, &outcome);
 	hm_ask_close(ask);
@@ -240,6 +284,7 @@ call_add_ask(struct hm_call **call_io, const struct hm_answer *to,
 			return NULL;
 		call->received_us = to->received_us;
 		call->lane = get->lane;
+		call->deadline_ms = get->deadline_ms;
 		/* Held open until all asks are made. */
 		call->n_open = 1;
 		*call_io = call;

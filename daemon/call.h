@@ -33,6 +33,7 @@ struct hm_ask {
 	struct hm_call *call;
 	uint32_t index;
 	bool is_open;
+	bool is_counted;          /* among what its user waits for */
 	struct hm_choice *choice; /* one reference, or NULL */
 	struct hm_recipe *recipe; /* one reference, or NULL */
 };
@@ -72,7 +73,11 @@ struct hm_call *hm_call_new(struct hm_core *core, struct hm_session *session,
 /* Start the clock of a call that has something open. 0 = no deadline. */
 void hm_call_arm(struct hm_call *call, uint32_t deadline_ms);
 
+/* Counts it; one that is one too many is refused by join. */
 void hm_ask_open(struct hm_ask *ask);
+
+/* Answer and close an ask that its user may not have; true: it was. */
+bool hm_ask_refuse(struct hm_ask *ask);
 
 /* The ask has had its reply, or wants none. The call may be gone afterwards. */
 void hm_ask_close(struct hm_ask *ask);

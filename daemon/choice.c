@@ -19,8 +19,9 @@
 
 #define CHOICE_N_SETS 256u
 #define CHOICE_N_WAYS 4u
-/* A build has about a hundred configurations, a node one or two targets. */
-#define CHOICE_N_RECIPES 256u
+/* A node asks for some models' configurations, 16 each at most, of one or two
+ * targets: few enough to share a place seldom. */
+#define CHOICE_N_RECIPES 2048u
 
 struct choice_place {
 	struct hm_choice *choice; /* one reference, or NULL */
@@ -81,10 +82,13 @@ choices_recipe_place(struct hm_choices *choices, const struct hm_config *config,
 {
 	struct hm_checksum a;
 	struct hm_checksum b;
+	uint32_t place;
 
 	hm_checksum_compute(config, sizeof(*config), &a);
 	hm_checksum_compute(target, sizeof(*target), &b);
-	return &choices->recipes[(a.bytes[0] ^ b.bytes[0]) % CHOICE_N_RECIPES];
+	place = (uint32_t)(a.bytes[0] ^ b.bytes[0]) << 8 |
+		(a.bytes[1] ^ b.bytes[1]);
+	return &choices->recipes[place % CHOICE_N_RECIPES];
 }
 
 /* A name for people: the types, and the least M for which the row is chosen. */
@@ -152,8 +156,7 @@ choice_fill_range(struct hm_choices *choices, const struct hm_choice *choice,
 		return error;
 	error = hm_launch_compute(row, m, request->n, request->k, sms, &launch);
 	if (error != HM_OK) {
-		hm_errbuf_set(errbuf,
-		    "%s: n and k must be positive multiples of 8",
+		hm_errbuf_set(errbuf, "%s: no launch has these n and k",
 		    choice->spec);
 		return error;
 	}
@@ -165,6 +168,7 @@ choice_fill_range(struct hm_choices *choices, const struct hm_choice *choice,
 	range->band = row->band;
 	range->prefetch = row->prefetch;
 	range->weight_policy = row->weight_policy;
+	range->split_tail = row->split_tail;
 	range->grid = launch.grid_x * launch.grid_y;
 	return HM_OK;
 }

@@ -13,6 +13,7 @@
 #include "daemon/answer.h"
 #include "daemon/call.h"
 #include "daemon/clock.h"
+#include "daemon/config.h"
 #include "daemon/pool.h"
 #include "daemon/recipe.h"
 #include "daemon/source_memo.h"
@@ -21,6 +22,9 @@
 
 /* Of all parked requests together. */
 #define COMPILE_MAX_PARKED_BYTES (64u << 20)
+#define COMPILE_SANDBOX                                                        \
+	(HM_SANDBOX_NO_NEW_PRIVS | HM_SANDBOX_RLIMITS | HM_SANDBOX_LANDLOCK |  \
+	    HM_SANDBOX_SECCOMP)
 
 /* A request that waits for a compiler: its body, then its source. */
 struct hm_parked {
@@ -165,6 +169,8 @@ compile_start(const struct hm_answer *to, const struct hm_source_view *view)
 	call->asks[0].call = call;
 	hm_ask_open(&call->asks[0]);
 	hm_call_arm(call, compile.deadline_ms);
+	if (hm_ask_refuse(&call->asks[0]))
+		goto out;
 	if (hm_pool_state(to->core->pool) != HM_POOL_STARTING) {
 		compile_go(call, view, &compile);
 	} else if ((error = compile_park(call, view)) != HM_OK) {
@@ -243,4 +249,23 @@ hm_compile_resume_parked(struct hm_core *core)
 		}
 		free(parked);
 	}
+}
+
+bool
+hm_compile_is_forbidden(const struct hm_core *core, struct hm_errbuf *text_out)
+{
+	uint32_t missing = COMPILE_SANDBOX & ~hm_pool_sandbox(core->pool);
+	const char *what = "its limits";
+
+	if (missing == 0 || core->settings->sandbox != HM_SANDBOX_REQUIRED)
+		return false;
+	if ((missing & HM_SANDBOX_SECCOMP) != 0)
+		what = "seccomp";
+	if ((missing & HM_SANDBOX_LANDLOCK) != 0)
+		what = "Landlock";
+	hm_errbuf_set(text_out,
+	    "this machine cannot sandbox a compiler (%s is missing); "
+	    "sandbox = best-effort allows it",
+	    what);
+	return true;
 }

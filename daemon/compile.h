@@ -16,4 +16,8 @@ int hm_compile_handle(struct hm_core *core, struct hm_session *session,
 /* The pool has changed: requests that wait for a compiler go on. */
 void hm_compile_resume_parked(struct hm_core *core);
 
+/* Why a client's source may not be compiled here; false if it may. */
+bool hm_compile_is_forbidden(const struct hm_core *core,
+    struct hm_errbuf *text_out);
+
 #endif

@@ -62,15 +62,22 @@ static const struct config_key config_keys[] = {
     FIXED_TEXT("socket", socket),
     FIXED_TEXT("store", store),
     TEXT("group", group),
+    TEXT("group.admin", group_admin),
+    TEXT("group.read", group_read),
     FIXED_BYTES("store.cap", store_cap_bytes, 16 * MIB, 1024 * GIB),
+    BYTES("store.quota", store_quota_bytes, 0, 1024 * GIB),
+    COUNT("store.ttl_s", store_ttl_s, 0, 1000000000),
     FIXED_BYTES("hot.bytes", hot_bytes, 0, 64 * GIB),
     COUNT("workers", workers, 0, 256),
     COUNT("worker.jobs", worker_jobs, 1, 1000000),
+    BYTES("worker.memory", worker_memory_bytes, 128 * MIB, 1 * GIB),
     BYTES("worker.resident", worker_resident_bytes, 64 * MIB, 64 * GIB),
     TEXT("compiler.nvrtc", nvrtc),
     {"sandbox", CONFIG_CHOICE, AT(sandbox), 0, 0,
 	{"required", "best-effort", NULL}, false},
     COUNT("limits.uid_connections", uid_connections, 1, 65536),
+    COUNT("limits.uid_in_flight", uid_in_flight, 1, 10000000),
+    COUNT("limits.uid_queue", uid_queue, 1, 1000000),
     COUNT("limits.in_flight", in_flight, 1, 65536),
     COUNT("limits.waiters", waiters, 1, 10000000),
     COUNT("limits.queue", queue, 1, 1000000),
@@ -97,8 +104,11 @@ hm_config_init(struct hm_settings *settings)
 	settings->hot_bytes = 128 * MIB;
 	settings->worker_jobs = 500;
 	settings->worker_resident_bytes = 512 * MIB;
+	settings->worker_memory_bytes = 1 * GIB;
 	settings->sandbox = HM_SANDBOX_REQUIRED;
 	settings->uid_connections = 1024;
+	settings->uid_in_flight = 16384;
+	settings->uid_queue = 1024;
 	settings->in_flight = 1024;
 	settings->waiters = 65536;
 	settings->queue = 4096;
@@ -114,6 +124,13 @@ hm_config_init(struct hm_settings *settings)
 	settings->log_level = HM_LOG_NOTICE;
 	(void)snprintf(settings->log_groups, sizeof(settings->log_groups),
 	    "all");
+}
+
+uint64_t
+hm_config_quota_bytes(const struct hm_settings *settings)
+{
+	return settings->store_quota_bytes != 0 ? settings->store_quota_bytes
+						: settings->store_cap_bytes / 2;
 }
 
 static const struct config_key *

@@ -28,20 +28,27 @@ struct hm_settings {
 	/* Where. Empty socket and store: hm_paths_resolve fills them in. */
 	char socket[HM_CONFIG_PATH_BYTES];
 	char store[HM_CONFIG_PATH_BYTES];
-	char group[64]; /* whose members compile sources */
+	char group[64];       /* whose members compile sources */
+	char group_admin[64]; /* ... administer; "" = as group */
+	char group_read[64];  /* ... ask for anything at all; "" = everybody */
 	uint64_t store_cap_bytes;
+	uint64_t store_quota_bytes; /* of one user; 0 = half of the cap */
+	uint64_t store_ttl_s;       /* of a kernel; 0 = for ever */
 	uint64_t hot_bytes;
 	/* Compilers. */
 	uint64_t workers; /* 0 = one per core */
 	uint64_t worker_jobs;
 	uint64_t worker_resident_bytes;
+	uint64_t worker_memory_bytes; /* that a job may map */
 	char nvrtc[HM_CONFIG_PATH_BYTES];
 	uint32_t sandbox; /* enum hm_sandbox_policy */
 	/* Limits. */
 	uint64_t uid_connections;
-	uint64_t in_flight; /* requests of one connection */
-	uint64_t waiters;   /* kernels that all clients wait for */
-	uint64_t queue;     /* builds that wait */
+	uint64_t uid_in_flight; /* kernels that one user waits for */
+	uint64_t uid_queue;     /* builds that one user has under way */
+	uint64_t in_flight;     /* requests of one connection */
+	uint64_t waiters;       /* kernels that all clients wait for */
+	uint64_t queue;         /* builds that wait */
 	uint64_t frame_bytes;
 	uint64_t send_bytes; /* waiting for one slow reader */
 	uint64_t stall_ms;   /* a reader that takes nothing for so long */
@@ -91,6 +98,9 @@ int hm_config_load(struct hm_settings *settings, const char *path,
  */
 void hm_config_adopt(struct hm_settings *settings, struct hm_settings *next,
     struct hm_errbuf *changed_out, struct hm_errbuf *kept_out);
+
+/* What the store keeps of one user: store.quota, else half of store.cap. */
+uint64_t hm_config_quota_bytes(const struct hm_settings *settings);
 
 /* Take HUMMING_ variables over. HM_OK or HM_E_INVALID, the variable in errbuf.
  * Variables that are no key of ours (HUMMING_TIMEOUT, ...) are left alone. */

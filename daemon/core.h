@@ -12,8 +12,10 @@
 #include <stdint.h>
 
 #include "daemon/metrics.h"
+#include "proto/error.h"
 
 struct event_base;
+struct hm_admin_desk;
 struct hm_cache;
 struct hm_call;
 struct hm_choices;
@@ -32,16 +34,20 @@ struct hm_core {
 	struct hm_limits *limits;
 	struct hm_pool *pool;
 	struct hm_source_memo *sources;
+	struct hm_admin_desk *admin;
 	struct hm_metrics metrics;
 	uint64_t started_us;
 	/* compile.c's: requests that wait until a compiler says who it is. */
 	LIST_HEAD(, hm_call) parked;
 	uint64_t parked_bytes; /* of memory that these take */
 	uint64_t n_waiting;    /* open asks of all calls */
+	bool is_loaded;        /* the store has been opened, or not */
 	bool is_draining;      /* hits are served, nothing new is built */
-	/* A peer with the right to asked for the end. */
-	void (*on_stop)(void *arg);
-	void *on_stop_arg;
+	/* A peer with the right to asked for the end, why in one word; or for
+	 * the configuration to be read again: HM_OK, or why not in errbuf. */
+	void (*on_stop)(void *arg, const char *why);
+	int (*on_reload)(void *arg, struct hm_errbuf *errbuf);
+	void *host_arg;
 };
 
 #endif

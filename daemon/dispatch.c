@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/admin.h"
+#include "daemon/audit.h"
 #include "daemon/call.h"
 #include "daemon/compile.h"
 #include "daemon/config.h"
@@ -24,7 +26,7 @@ static int
 dispatch_send_welcome(struct hm_session *session, uint32_t request_id)
 {
 	struct hm_welcome welcome = {.schema = HM_SCHEMA,
-	    .capabilities = HM_CAPABILITY_FD,
+	    .capabilities = HM_CAPABILITY_FD | HM_CAPABILITY_ADMIN,
 	    .kernel_abi = HM_KERNEL_ABI,
 	    .pack_layout = HM_PACK_LAYOUT,
 	    .version = HM_VERSION,
@@ -118,8 +120,9 @@ dispatch_json(struct hm_core *core, struct hm_session *session,
 	char *json = NULL;
 	int error;
 
-	error = frame->type == HM_FRAME_STATS ? hm_metrics_stats(core, &json)
-					      : hm_metrics_status(core, &json);
+	error = frame->type == HM_FRAME_STATS
+		    ? hm_metrics_stats(core, &json)
+		    : hm_metrics_status(core, session->peer.rights, &json);
 	if (error != HM_OK)
 		hm_session_send_error(session, frame->request_id, error,
 		    hm_strerror(error));
@@ -129,44 +132,68 @@ dispatch_json(struct hm_core *core, struct hm_session *session,
 	return HM_OK;
 }
 
+/* Refuse, and write down who it was. */
+static void
+dispatch_deny(struct hm_core *core, struct hm_session *session,
+    const struct hm_frame *frame, const char *what, const char *why)
+{
+	hm_audit_refuse(core, &session->peer, what, why);
+	hm_session_send_error(session, frame->request_id, HM_E_DENIED, why);
+}
+
 static int
 dispatch_stop(struct hm_core *core, struct hm_session *session,
     const struct hm_frame *frame)
 {
-	if (!core->settings->is_private) {
-		hm_session_send_error(session, frame->request_id, HM_E_DENIED,
-		    "only a private daemon obeys stop; ask the service "
-		    "manager");
-		return HM_OK;
-	}
+	const char *why = NULL;
+
 	/* Not the group: a private daemon is one user's. */
-	if (session->peer.uid != 0 && !hm_limits_is_own(session->peer.uid)) {
-		hm_session_send_error(session, frame->request_id, HM_E_DENIED,
-		    "only its own user and root may stop this daemon");
+	if (!core->settings->is_private)
+		why = "only a private daemon obeys stop; ask the service "
+		      "manager";
+	else if (session->peer.uid != 0 && !hm_limits_is_own(session->peer.uid))
+		why = "only its own user and root may stop this daemon";
+	if (why != NULL) {
+		dispatch_deny(core, session, frame, "stop", why);
 		return HM_OK;
 	}
 	hm_log(HM_LOG_SERVER, HM_LOG_NOTICE, "stop requested uid=%lu pid=%ld",
 	    (unsigned long)session->peer.uid, (long)session->peer.pid);
 	hm_session_send_text(session, frame->request_id, "stopping");
-	core->on_stop(core->on_stop_arg);
+	core->on_stop(core->host_arg, "stop");
 	return HM_OK;
 }
 
+/* stop and compile look closer themselves. */
 static const struct dispatch_row {
 	uint32_t type;
 	enum hm_session_state state; /* the only one it may come in */
+	uint32_t right;              /* HM_RIGHT_; 0 = everybody's */
+	const char *name;
 	dispatch_fn handler;
 } dispatch_table[] = {
-    {HM_FRAME_HELLO, HM_SESSION_HELLO, dispatch_hello},
-    {HM_FRAME_GET, HM_SESSION_OPEN, hm_call_get},
-    {HM_FRAME_COMPILE, HM_SESSION_OPEN, hm_compile_handle},
-    {HM_FRAME_CANCEL, HM_SESSION_OPEN, dispatch_cancel},
-    {HM_FRAME_PING, HM_SESSION_OPEN, dispatch_ping},
-    {HM_FRAME_STATUS, HM_SESSION_OPEN, dispatch_json},
-    {HM_FRAME_STATS, HM_SESSION_OPEN, dispatch_json},
-    {HM_FRAME_STOP, HM_SESSION_OPEN, dispatch_stop},
-    {HM_FRAME_EXPLAIN, HM_SESSION_OPEN, hm_explain},
+    {HM_FRAME_HELLO, HM_SESSION_HELLO, 0, "hello", dispatch_hello},
+    {HM_FRAME_GET, HM_SESSION_OPEN, HM_RIGHT_READ, "get", hm_call_get},
+    {HM_FRAME_COMPILE, HM_SESSION_OPEN, 0, "compile", hm_compile_handle},
+    {HM_FRAME_CANCEL, HM_SESSION_OPEN, 0, "cancel", dispatch_cancel},
+    {HM_FRAME_PING, HM_SESSION_OPEN, 0, "ping", dispatch_ping},
+    {HM_FRAME_STATUS, HM_SESSION_OPEN, HM_RIGHT_READ, "status", dispatch_json},
+    {HM_FRAME_STATS, HM_SESSION_OPEN, HM_RIGHT_READ, "stats", dispatch_json},
+    {HM_FRAME_STOP, HM_SESSION_OPEN, 0, "stop", dispatch_stop},
+    {HM_FRAME_EXPLAIN, HM_SESSION_OPEN, HM_RIGHT_READ, "explain", hm_explain},
+    {HM_FRAME_ADMIN, HM_SESSION_OPEN, HM_RIGHT_ADMIN, "admin", hm_admin_handle},
 };
+
+/* Who may, in words. */
+static const char *
+dispatch_who(uint32_t right)
+{
+	return right == HM_RIGHT_ADMIN
+		   ? "this needs root, the daemon's own user or its group "
+		     "(group.admin, else group, in hummingd.conf)"
+		   : "this needs root, the daemon's own user or a group of "
+		     "its own (group.read in hummingd.conf)";
+}
 
 int
 hm_dispatch(struct hm_core *core, struct hm_session *session,
@@ -182,6 +209,11 @@ hm_dispatch(struct hm_core *core, struct hm_session *session,
 			continue;
 		if (row->state != session->state)
 			return HM_E_PROTOCOL;
+		if ((session->peer.rights & row->right) != row->right) {
+			dispatch_deny(core, session, frame, row->name,
+			    dispatch_who(row->right));
+			return HM_OK;
+		}
 		return row->handler(core, session, frame);
 	}
 	return HM_E_PROTOCOL;

@@ -15,20 +15,23 @@
 #include <event2/event.h>
 
 #include "daemon/clock.h"
+#include "daemon/compile.h"
 #include "daemon/config.h"
 #include "daemon/failure.h"
+#include "daemon/flight_entry.h"
+#include "daemon/limits.h"
 #include "daemon/log.h"
+#include "daemon/overload.h"
 #include "jit/emit.h"
 #include "jit/job.h"
 
 #define FLIGHT_N_BUCKETS 256u
 #define FLIGHT_N_LANES   2u
 #define FLIGHT_MAX_TRIES 2u
+/* Of the queue in one turn of the loop. */
+#define FLIGHT_MAX_LOOKS 128u
 /* Of client sources in all flights together: what they may hold of memory. */
-#define FLIGHT_MAX_SOURCE_BYTES (64u << 20)
-#define FLIGHT_SANDBOX                                                         \
-	(HM_SANDBOX_NO_NEW_PRIVS | HM_SANDBOX_RLIMITS | HM_SANDBOX_LANDLOCK |  \
-	    HM_SANDBOX_SECCOMP)
+#define FLIGHT_MAX_SOURCE_BYTES ((uint64_t)HM_LIMITS_ALL_KIB << 10)
 
 TAILQ_HEAD(flight_queue, hm_flight);
 LIST_HEAD(flight_bucket, hm_flight);
@@ -42,6 +45,9 @@ struct hm_flight {
 	bool is_running;
 	bool needs_fresh; /* after a crash: an unused worker */
 	uint32_t n_tries;
+	uid_t uid;           /* of the first who asked */
+	uint64_t started_us; /* when it began to run */
+	uint64_t turn;       /* of the last look at it, see schedule */
 };
 
 struct hm_flights {
@@ -54,6 +60,8 @@ struct hm_flights {
 	uint32_t n_queued;
 	uint32_t n_running;
 	uint64_t source_bytes; /* of all flights' recipes */
+	uint64_t build_us;     /* what builds take lately; 0 = none was yet */
+	uint64_t turn;
 	struct hm_failures failures;
 	bool is_silent; /* progress could not be timed, and that is said */
 	struct hm_errbuf text; /* of the last refusal of join */
@@ -87,14 +95,23 @@ hm_flights_open(struct hm_core *core, struct hm_flights **flights_out)
 	return HM_OK;
 }
 
+static void
+flight_stop_running(struct hm_flights *flights, struct hm_flight *flight)
+{
+	TAILQ_REMOVE(&flights->running, flight, queue_link);
+	flights->n_running--;
+	hm_limits_give(flights->core->limits, flight->uid, HM_LIMITS_RUNNING);
+}
+
 /* Take a flight out of every list and forget it; its waiters are gone. */
 static void
 flight_free(struct hm_flights *flights, struct hm_flight *flight)
 {
 	LIST_REMOVE(flight, bucket_link);
+	hm_limits_give_build(flights->core->limits, flight->uid,
+	    flight->recipe->n_source);
 	if (flight->is_running) {
-		TAILQ_REMOVE(&flights->running, flight, queue_link);
-		flights->n_running--;
+		flight_stop_running(flights, flight);
 	} else {
 		TAILQ_REMOVE(&flights->lanes[flight->lane], flight, queue_link);
 		flights->n_queued--;
@@ -200,13 +217,16 @@ flights_start_progress(struct hm_flights *flights)
 	flights->is_silent = true;
 }
 
+/* A flight whose place among its user's builds has been taken. */
 static struct hm_flight *
-flight_new(struct hm_flights *flights, struct hm_recipe *recipe, uint32_t lane)
+flight_new(struct hm_flights *flights, struct hm_recipe *recipe, uint32_t lane,
+    uid_t uid)
 {
 	struct hm_flight *flight = calloc(1, sizeof(*flight));
 
 	if (flight == NULL)
 		return NULL;
+	flight->uid = uid;
 	TAILQ_INIT(&flight->waiters);
 	flight->recipe = hm_recipe_ref(recipe);
 	flights->source_bytes += recipe->n_source;
@@ -231,6 +251,31 @@ flights_refuse(struct hm_flights *flights, int error, const char *message,
 				  : HM_REPLY_FAILED;
 	outcome_out->message = flights->text.text;
 	return error;
+}
+
+/* Whether one who cannot wait that long had better build it himself. */
+static bool
+flights_are_overloaded(struct hm_flights *flights, uint32_t lane,
+    const struct hm_waiter *waiter, struct hm_outcome *outcome_out)
+{
+	uint64_t wait_us;
+	char text[160];
+
+	/* What waits for nobody else is no overload. */
+	if (lane != HM_LANE_INTERACTIVE || waiter->patience_us == 0 ||
+	    flights->n_queued == 0)
+		return false;
+	wait_us = hm_overload_wait_us(flights->core, waiter->uid,
+	    flights->n_queued + flights->n_running, flights->build_us);
+	if (wait_us <= waiter->patience_us)
+		return false;
+	(void)snprintf(text, sizeof(text),
+	    "overloaded: %u builds wait, this one for about %llu ms; build it "
+	    "locally",
+	    flights->n_queued, (unsigned long long)wait_us / 1000);
+	(void)flights_refuse(flights, HM_E_UNAVAILABLE, text, outcome_out);
+	outcome_out->status = HM_REPLY_TRY_LOCAL;
+	return true;
 }
 
 /* Whether nothing may be built for this key now; then outcome_out says why. */
@@ -262,6 +307,37 @@ flights_check(struct hm_flights *flights, const struct hm_recipe *recipe,
 	return HM_OK;
 }
 
+/* A flight of its own for a waiter, in waiter->flight. */
+static int
+flights_begin(struct hm_flights *flights, struct hm_recipe *recipe,
+    uint32_t lane, struct hm_waiter *waiter, struct hm_outcome *outcome_out)
+{
+	struct hm_limits *limits = flights->core->limits;
+	const char *why = NULL;
+	int error;
+
+	error = flights_check(flights, recipe, outcome_out);
+	if (error != HM_OK)
+		return error;
+	if (flights_are_overloaded(flights, lane, waiter, outcome_out))
+		return outcome_out->error;
+	error =
+	    hm_limits_take_build(limits, waiter->uid, recipe->n_source, &why);
+	if (error == HM_E_BUSY) {
+		(void)flights_refuse(flights, error, why, outcome_out);
+		outcome_out->is_of_user = true;
+		return error;
+	}
+	if (error == HM_OK)
+		waiter->flight = flight_new(flights, recipe, lane, waiter->uid);
+	if (error == HM_OK && waiter->flight == NULL)
+		hm_limits_give_build(limits, waiter->uid, recipe->n_source);
+	if (waiter->flight == NULL)
+		return flights_refuse(flights, HM_E_NOMEM,
+		    hm_strerror(HM_E_NOMEM), outcome_out);
+	return HM_OK;
+}
+
 int
 hm_flights_join(struct hm_flights *flights, struct hm_recipe *recipe,
     uint32_t lane, struct hm_waiter *waiter, struct hm_outcome *outcome_out)
@@ -279,13 +355,11 @@ hm_flights_join(struct hm_flights *flights, struct hm_recipe *recipe,
 		if (!flight->is_running && lane < flight->lane)
 			flight_change_lane(flights, flight, lane);
 	} else {
-		error = flights_check(flights, recipe, outcome_out);
+		error =
+		    flights_begin(flights, recipe, lane, waiter, outcome_out);
 		if (error != HM_OK)
 			return error;
-		flight = flight_new(flights, recipe, lane);
-		if (flight == NULL)
-			return flights_refuse(flights, HM_E_NOMEM,
-			    hm_strerror(HM_E_NOMEM), outcome_out);
+		flight = waiter->flight;
 	}
 	waiter->flight = flight;
 	waiter->joined_us = hm_clock_us();
@@ -372,26 +446,6 @@ flight_fail(struct hm_flights *flights, struct hm_flight *flight, int error,
 	flight_land(flights, flight, &outcome);
 }
 
-/* Why a client's source may not be compiled here; false if it may. */
-static bool
-flight_is_forbidden(const struct hm_core *core, struct hm_errbuf *text_out)
-{
-	uint32_t missing = FLIGHT_SANDBOX & ~hm_pool_sandbox(core->pool);
-	const char *what = "its limits";
-
-	if (missing == 0 || core->settings->sandbox != HM_SANDBOX_REQUIRED)
-		return false;
-	if ((missing & HM_SANDBOX_SECCOMP) != 0)
-		what = "seccomp";
-	if ((missing & HM_SANDBOX_LANDLOCK) != 0)
-		what = "Landlock";
-	hm_errbuf_set(text_out,
-	    "this machine cannot sandbox a compiler (%s is missing); "
-	    "sandbox = best-effort allows it",
-	    what);
-	return true;
-}
-
 /* Whether this build may start on the compilers we have; if not, it lands. */
 static bool
 flight_may_start(struct hm_flights *flights, struct hm_flight *flight)
@@ -419,7 +473,7 @@ flight_may_start(struct hm_flights *flights, struct hm_flight *flight)
 		hm_errbuf_set(&text, "the compiler has changed; ask again");
 		outcome.error = HM_E_BUSY;
 		outcome.status = HM_REPLY_BUSY;
-	} else if (!recipe->is_own && flight_is_forbidden(core, &text)) {
+	} else if (!recipe->is_own && hm_compile_is_forbidden(core, &text)) {
 		outcome.error = HM_E_DENIED;
 		outcome.status = HM_REPLY_DENIED;
 	}
@@ -464,9 +518,49 @@ flight_start(struct hm_flights *flights, struct hm_flight *flight)
 	flights->n_queued--;
 	flight->is_running = true;
 	flight->n_tries++;
+	flight->started_us = hm_clock_us();
+	/* Its user has a row already: the build's. */
+	(void)hm_limits_take(flights->core->limits, flight->uid,
+	    HM_LIMITS_RUNNING);
 	TAILQ_INSERT_TAIL(&flights->running, flight, queue_link);
 	flights->n_running++;
 	return FLIGHT_NEXT_ANY;
+}
+
+/* Whose turn it is in a lane: not looked at in this turn yet; of a user of whom
+ * the fewest builds run; who was served the longest ago; the first of those.
+ * NULL = nobody. */
+static struct hm_flight *
+flights_choose(struct hm_flights *flights, size_t lane,
+    enum flight_next allowed)
+{
+	const struct hm_limits *limits = flights->core->limits;
+	struct hm_flight *best = NULL;
+	struct hm_flight *before = NULL;
+	struct hm_flight *flight;
+	uint64_t best_turn = 0, turn;
+	uint32_t best_running = 0, n_running;
+
+	TAILQ_FOREACH (flight, &flights->lanes[lane], queue_link) {
+		if (flight->turn == flights->turn ||
+		    (allowed == FLIGHT_NEXT_OWN && !flight->recipe->is_own))
+			continue;
+		/* What one user asked for in a row is in its order. */
+		if (before != NULL && before->uid == flight->uid)
+			continue;
+		before = flight;
+		n_running =
+		    hm_limits_count(limits, flight->uid, HM_LIMITS_RUNNING);
+		turn = hm_limits_last_turn(limits, flight->uid);
+		if (best != NULL &&
+		    (n_running > best_running ||
+			(n_running == best_running && turn >= best_turn)))
+			continue;
+		best = flight;
+		best_running = n_running;
+		best_turn = turn;
+	}
+	return best;
 }
 
 static void
@@ -474,23 +568,29 @@ flights_on_schedule(evutil_socket_t fd, short what, void *arg)
 {
 	struct hm_flights *flights = arg;
 	enum flight_next allowed = FLIGHT_NEXT_ANY;
+	const uint32_t n_queued = flights->n_queued;
 	struct hm_flight *flight;
-	struct hm_flight *next;
+	uint32_t n_looks = 0;
 
 	(void)fd;
 	(void)what;
 	if (hm_pool_state(flights->core->pool) == HM_POOL_STARTING)
 		return;
+	flights->turn++;
 	for (size_t lane = 0; lane < FLIGHT_N_LANES; lane++) {
-		for (flight = TAILQ_FIRST(&flights->lanes[lane]);
-		     flight != NULL; flight = next) {
-			next = TAILQ_NEXT(flight, queue_link);
-			if (allowed == FLIGHT_NEXT_OWN &&
-			    !flight->recipe->is_own)
-				continue;
+		while (
+		    (flight = flights_choose(flights, lane, allowed)) != NULL) {
+			flight->turn = flights->turn;
 			allowed = flight_start(flights, flight);
 			if (allowed == FLIGHT_NEXT_NONE)
 				return;
+			if (++n_looks < FLIGHT_MAX_LOOKS)
+				continue;
+			/* If none of these could start, none will before the
+			 * pool changes. */
+			if (flights->n_queued != n_queued)
+				hm_flights_on_change(flights);
+			return;
 		}
 	}
 }
@@ -529,59 +629,6 @@ flights_on_progress(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
-/* What is stored beside the image, packed. */
-static int
-flight_pack_meta(const struct hm_recipe *recipe,
-    const struct hm_pool_result *from, uint8_t buffer[4096], size_t *n_out)
-{
-	const struct hm_job_result *result = from->result;
-	struct hm_meta meta;
-	size_t length;
-
-	memset(&meta, 0, sizeof(meta));
-	(void)snprintf(meta.spec, sizeof(meta.spec), "%s", recipe->spec);
-	(void)snprintf(meta.arch, sizeof(meta.arch), "%s", recipe->arch);
-	(void)snprintf(meta.compiler, sizeof(meta.compiler), "%s",
-	    from->compiler);
-	(void)snprintf(meta.entries, sizeof(meta.entries), "%s",
-	    result->entries);
-	if (recipe->is_own) {
-		(void)snprintf(meta.entry, sizeof(meta.entry), "%s",
-		    hm_emit_entry(&recipe->config));
-		meta.n_config_words =
-		    sizeof(recipe->config) / sizeof(meta.config_words[0]);
-		memcpy(meta.config_words, &recipe->config,
-		    sizeof(recipe->config));
-	} else {
-		length = strcspn(result->entries, ",");
-		(void)snprintf(meta.entry, sizeof(meta.entry), "%.*s",
-		    (int)length, result->entries);
-	}
-	meta.registers = result->registers;
-	meta.spill_bytes = result->spill_bytes;
-	meta.smem_bytes = result->smem_bytes;
-	meta.compile_us = result->compile_us;
-	return hm_codec_pack_meta(&meta, buffer, 4096, n_out);
-}
-
-static int
-flight_make_entry(const struct hm_recipe *recipe,
-    const struct hm_pool_result *from, struct hm_entry **entry_out)
-{
-	uint8_t meta[4096];
-	struct hm_entry_parts parts = {.meta = meta,
-	    .record = recipe->record.bytes,
-	    .n_record = recipe->record.n_bytes,
-	    .image = from->image,
-	    .n_image = from->n_image};
-	int error;
-
-	error = flight_pack_meta(recipe, from, meta, &parts.n_meta);
-	if (error != HM_OK)
-		return error;
-	return hm_entry_new(&recipe->key, &parts, entry_out);
-}
-
 static void
 flight_succeed(struct hm_flights *flights, struct hm_flight *flight,
     const struct hm_pool_result *from)
@@ -593,7 +640,7 @@ flight_succeed(struct hm_flights *flights, struct hm_flight *flight,
 	struct hm_log_text name;
 	int error;
 
-	error = flight_make_entry(recipe, from, &outcome.entry);
+	error = hm_flight_entry_new(recipe, from, &outcome.entry);
 	if (error != HM_OK) {
 		flight_fail(flights, flight, error, "", NULL);
 		return;
@@ -646,8 +693,7 @@ flight_retry(struct hm_flights *flights, struct hm_flight *flight,
 		    "build is tried again name=\"%s\" arch=%s why=\"%s\"",
 		    hm_log_quote(&name, hm_recipe_label(flight->recipe)),
 		    flight->recipe->arch, hm_log_quote(&why, message));
-		TAILQ_REMOVE(&flights->running, flight, queue_link);
-		flights->n_running--;
+		flight_stop_running(flights, flight);
 		flight->needs_fresh = true;
 		flight_enqueue(flights, flight, flight->lane, true);
 		return;
@@ -655,6 +701,16 @@ flight_retry(struct hm_flights *flights, struct hm_flight *flight,
 	hm_errbuf_set(&text, flight->n_tries > 1 ? "%s (tried %u times)" : "%s",
 	    message, flight->n_tries);
 	flight_fail(flights, flight, error, text.text, NULL);
+}
+
+/* What a build takes: the last dozen or so count. */
+static void
+flights_learn(struct hm_flights *flights, uint64_t took_us)
+{
+	if (flights->build_us == 0)
+		flights->build_us = took_us;
+	else
+		flights->build_us = (flights->build_us * 7 + took_us) / 8;
 }
 
 void
@@ -667,6 +723,7 @@ hm_flights_on_result(void *arg, void *ticket,
 	struct hm_errbuf text = {""};
 
 	event_active(flights->schedule, EV_TIMEOUT, 0);
+	flights_learn(flights, hm_clock_us() - flight->started_us);
 	if (result->end != HM_POOL_DONE) {
 		flight_retry(flights, flight, result, result->message.text);
 		return;

@@ -4,6 +4,10 @@
  *
  *   join --> QUEUED (interactive lane before prewarm) --> RUNNING --> landed
  *
+ * In a lane the users take turns: whose builds run least goes first, then who
+ * was served the longest ago, then who came first. A user who queues hundreds
+ * delays nobody but himself.
+ *
  * A waiter who leaves (deadline, cancel, disconnect) takes nothing from the
  * others. A queued build that nobody waits for any more is dropped when the
  * last one went away on purpose, and goes on behind all others when he only
@@ -17,6 +21,7 @@
 #define HM_DAEMON_FLIGHT_H
 
 #include <sys/queue.h>
+#include <sys/types.h>
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,6 +41,7 @@ struct hm_outcome {
 	struct hm_entry *entry;
 	const char *message; /* one line; "" when there is none */
 	const char *log;     /* of the compiler; NULL = none */
+	bool is_of_user;     /* refused at a limit of this user alone */
 };
 
 /* One who waits; storage is the caller's, zeroed, until landed or left. */
@@ -43,6 +49,9 @@ struct hm_waiter {
 	TAILQ_ENTRY(hm_waiter) link;
 	struct hm_flight *flight; /* NULL when not waiting */
 	uint64_t joined_us;
+	/* The caller's to set before join. */
+	uid_t uid;            /* whose the build is, if it is the first */
+	uint64_t patience_us; /* until its deadline; 0 = has none */
 	/* Called once, from the loop; the waiter has left already. */
 	void (*on_landed)(struct hm_waiter *waiter,
 	    const struct hm_outcome *outcome);
@@ -65,8 +74,12 @@ void hm_flights_close(struct hm_flights *flights);
  * lane         enum hm_lane
  * outcome_out  set when the answer is not HM_OK; valid until the loop turns
  *
+ * An interactive waiter whose deadline will come before its turn, as long as
+ * the queue is and builds take, is told at once to build it itself.
+ *
  * Returns HM_OK (the waiter's on_landed follows) or outcome_out->error: a
- * failure remembered, the queue full (HM_E_BUSY), or no memory.
+ * failure remembered, the queue or its user's part of it full (HM_E_BUSY),
+ * overload (HM_E_UNAVAILABLE), or no memory.
  */
 int hm_flights_join(struct hm_flights *flights, struct hm_recipe *recipe,
     uint32_t lane, struct hm_waiter *waiter, struct hm_outcome *outcome_out);

@@ -14,6 +14,7 @@
 
 #include "cache/cache.h"
 #include "daemon/clock.h"
+#include "daemon/compile.h"
 #include "daemon/config.h"
 #include "daemon/core.h"
 #include "daemon/flight.h"
@@ -138,6 +139,28 @@ metrics_print(json_t *object, char **json_out)
 	return HM_OK;
 }
 
+/* What became of what was in the store, and what is there. */
+static void
+metrics_add_store(json_t *object, const struct hm_cache_stats *cache)
+{
+	const struct {
+		const char *name;
+		uint64_t value;
+	} rows[] = {
+	    {"over_quota", cache->over_quota},
+	    {"expired", cache->expired},
+	    {"write_failures", cache->write_failures},
+	    {"pinned", cache->pinned_entries},
+	    {"pinned_bytes", cache->pinned_bytes},
+	    {"tenants", cache->tenants},
+	    {"file_bytes", cache->store_file_bytes},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		json_object_set_new(object, rows[i].name,
+		    metrics_number(rows[i].value));
+}
+
 int
 hm_metrics_stats(const struct hm_core *core, char **json_out)
 {
@@ -164,20 +187,25 @@ hm_metrics_stats(const struct hm_core *core, char **json_out)
 	    metrics_number(cache.durable
 			       ? cache.store_entries + cache.queued_entries
 			       : cache.hot_entries));
+	metrics_add_store(object, &cache);
+	json_object_set_new(object, "try_local",
+	    metrics_number(metrics->try_local));
+	json_object_set_new(object, "denied", metrics_number(metrics->denied));
+	json_object_set_new(object, "limited",
+	    metrics_number(metrics->limited));
 	json_object_set_new(object, "rss_bytes",
 	    metrics_number(hm_metrics_rss_bytes()));
 	json_object_set_new(object, "latency_us", metrics_latency(metrics));
 	return metrics_print(object, json_out);
 }
 
+/* The names of the bits that are set. */
 static json_t *
-metrics_sandbox(uint32_t bits)
+metrics_bits(uint32_t bits, const char *const *names, size_t n_names)
 {
-	static const char *const names[] = {"no_new_privs", "rlimits",
-	    "landlock", "seccomp"};
 	json_t *list = json_array();
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; i < n_names; i++) {
 		if ((bits >> i & 1u) != 0)
 			json_array_append_new(list, json_string(names[i]));
 	}
@@ -230,25 +258,32 @@ metrics_workers(const struct hm_core *core)
 	    metrics_number(hm_flights_running(core->flights)));
 }
 
-/* Why we are less than whole, in one line; "" when nothing is wrong. */
 static void
-metrics_degraded(const struct hm_core *core, const struct hm_cache_stats *cache,
-    struct hm_errbuf *text_out)
+metrics_add_reason(struct hm_errbuf *text, const char *what, const char *why)
 {
-	const bool no_compiler =
-	    hm_pool_state(core->pool) == HM_POOL_UNAVAILABLE;
-	const bool no_store = !cache->durable;
+	struct hm_errbuf before = *text;
 
-	if (no_compiler && no_store)
-		hm_errbuf_set(text_out, "no compiler: %s; store: %s",
-		    hm_pool_message(core->pool), cache->degraded);
-	else if (no_compiler)
-		hm_errbuf_set(text_out, "no compiler: %s",
-		    hm_pool_message(core->pool));
-	else if (no_store)
-		hm_errbuf_set(text_out, "store: %s", cache->degraded);
-	else
-		text_out->text[0] = '\0';
+	hm_errbuf_set(text, "%s%s%s%s", before.text,
+	    before.text[0] == '\0' ? "" : "; ", what, why);
+}
+
+void
+hm_metrics_degraded(const struct hm_core *core, struct hm_errbuf *text_out)
+{
+	struct hm_errbuf missing = {""};
+	struct hm_cache_stats cache;
+
+	hm_cache_get_stats(core->cache, &cache);
+	hm_errbuf_clear(text_out);
+	if (hm_pool_state(core->pool) == HM_POOL_UNAVAILABLE)
+		metrics_add_reason(text_out,
+		    "no compiler: ", hm_pool_message(core->pool));
+	if (!cache.durable)
+		metrics_add_reason(text_out, "store: ", cache.degraded);
+	if (hm_pool_state(core->pool) == HM_POOL_READY &&
+	    hm_compile_is_forbidden(core, &missing))
+		metrics_add_reason(text_out,
+		    "no client sources: ", missing.text);
 }
 
 static const char *
@@ -261,15 +296,18 @@ metrics_readiness(const struct hm_core *core)
 }
 
 int
-hm_metrics_status(const struct hm_core *core, char **json_out)
+hm_metrics_status(const struct hm_core *core, uint32_t rights, char **json_out)
 {
+	static const char *const sandbox_names[] = {"no_new_privs", "rlimits",
+	    "landlock", "seccomp"};
+	static const char *const right_names[] = {"read", "compile", "admin"};
 	const struct hm_settings *settings = core->settings;
 	struct hm_cache_stats cache;
 	struct hm_errbuf degraded = {""};
 	json_t *object;
 
 	hm_cache_get_stats(core->cache, &cache);
-	metrics_degraded(core, &cache, &degraded);
+	hm_metrics_degraded(core, &degraded);
 	object = json_pack("{s:s, s:I, s:I, s:b, s:s, s:s, s:s, s:s, s:s}",
 	    "version", HM_VERSION, "pid", (json_int_t)getpid(), "uid",
 	    (json_int_t)geteuid(), "private", (int)settings->is_private,
@@ -280,7 +318,9 @@ hm_metrics_status(const struct hm_core *core, char **json_out)
 		return HM_E_NOMEM;
 	json_object_set_new(object, "notice", json_string(cache.notice));
 	json_object_set_new(object, "sandbox",
-	    metrics_sandbox(hm_pool_sandbox(core->pool)));
+	    metrics_bits(hm_pool_sandbox(core->pool), sandbox_names, 4));
+	json_object_set_new(object, "rights",
+	    metrics_bits(rights, right_names, 3));
 	json_object_set_new(object, "targets",
 	    metrics_targets(hm_pool_targets(core->pool)));
 	json_object_set_new(object, "tiers", metrics_tiers(core, &cache));

@@ -31,6 +31,9 @@ struct hm_metrics {
 	uint64_t build_failures;
 	uint64_t joined; /* requests that found their build under way */
 	uint64_t busy;
+	uint64_t try_local; /* told to build it themselves */
+	uint64_t denied;    /* for want of a right */
+	uint64_t limited;   /* at a limit of one user */
 	struct hm_histogram latency[HM_TIER_BUILT + 1]; /* receipt to reply */
 };
 
@@ -39,7 +42,13 @@ struct hm_core;
 /* DESIGN.md section 7's `stats --json` and `status --json`; the caller frees
  * the text. HM_OK or HM_E_NOMEM. */
 int hm_metrics_stats(const struct hm_core *core, char **json_out);
-int hm_metrics_status(const struct hm_core *core, char **json_out);
+/* rights: HM_RIGHT_ bits of the one who asks. */
+int hm_metrics_status(const struct hm_core *core, uint32_t rights,
+    char **json_out);
+
+/* Why we are less than whole, in one line; "" when nothing is wrong. */
+void hm_metrics_degraded(const struct hm_core *core,
+    struct hm_errbuf *text_out);
 
 /* Anonymous resident memory of this process. 0 if it cannot be read. */
 uint64_t hm_metrics_rss_bytes(void);

@@ -168,6 +168,11 @@ hm_options_apply(const struct hm_options *options,
 int
 hm_options_verify(const struct hm_settings *settings, struct hm_errbuf *errbuf)
 {
+	const struct {
+		const char *key, *name;
+	} groups[] = {{"group", settings->group},
+	    {"group.admin", settings->group_admin},
+	    {"group.read", settings->group_read}};
 	struct hm_settings usual;
 
 	if (settings->nvrtc[0] != '\0' && access(settings->nvrtc, F_OK) != 0) {
@@ -175,14 +180,22 @@ hm_options_verify(const struct hm_settings *settings, struct hm_errbuf *errbuf)
 		    strerror(errno));
 		return HM_E_INVALID;
 	}
+	if (settings->store_quota_bytes > settings->store_cap_bytes) {
+		hm_errbuf_set(errbuf,
+		    "store.quota: %llu bytes are more than store.cap",
+		    (unsigned long long)settings->store_quota_bytes);
+		return HM_E_INVALID;
+	}
 	/* The usual group need not be there: then only root and the daemon's
 	 * own user have its rights. */
 	hm_config_init(&usual);
-	if (settings->group[0] != '\0' &&
-	    strcmp(settings->group, usual.group) != 0 &&
-	    !hm_limits_has_group(settings->group)) {
-		hm_errbuf_set(errbuf, "group: there is no group '%s'",
-		    settings->group);
+	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+		if (groups[i].name[0] == '\0' ||
+		    strcmp(groups[i].name, usual.group) == 0 ||
+		    hm_limits_has_group(groups[i].name))
+			continue;
+		hm_errbuf_set(errbuf, "%s: there is no group '%s'",
+		    groups[i].key, groups[i].name);
 		return HM_E_INVALID;
 	}
 	return HM_OK;

@@ -11,6 +11,7 @@
  */
 #include "daemon/pool.h"
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <errno.h>
@@ -584,15 +585,31 @@ pool_worker_explain(struct pool_worker *worker, int status)
 	}
 }
 
+/* What a job that was lost had cost by then, for who sent it. */
+static void
+pool_worker_account(struct pool_worker *worker, const struct rusage *usage)
+{
+	struct hm_errbuf why = worker->why;
+	long long ms =
+	    (usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1000LL +
+	    (usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1000;
+
+	hm_errbuf_set(&worker->why,
+	    "%s; the process had used %lld ms of processor time and %ld MiB",
+	    why.text, ms, usage->ru_maxrss / 1024);
+}
+
 /* A worker is dead and reaped: settle its job, start another. */
 static void
-pool_bury(struct pool_worker *worker, int status)
+pool_bury(struct pool_worker *worker, int status, const struct rusage *usage)
 {
 	struct hm_pool *pool = worker->pool;
 	bool is_bad = !worker->is_retired;
 	struct hm_pool_result result = {.image = NULL};
 
 	pool_worker_explain(worker, status);
+	if (worker->recipe != NULL)
+		pool_worker_account(worker, usage);
 	result.end = worker->end;
 	result.message = worker->why;
 	if (is_bad) {
@@ -618,6 +635,7 @@ pool_on_child(evutil_socket_t fd, short what, void *arg)
 	struct hm_pool *pool = arg;
 	struct pool_worker *worker;
 	struct pool_worker *next;
+	struct rusage usage;
 	int status = 0;
 
 	(void)fd;
@@ -625,7 +643,7 @@ pool_on_child(evutil_socket_t fd, short what, void *arg)
 	for (worker = LIST_FIRST(&pool->workers); worker != NULL;
 	     worker = next) {
 		next = LIST_NEXT(worker, link);
-		if (waitpid(worker->pid, &status, WNOHANG) != worker->pid)
+		if (wait4(worker->pid, &status, WNOHANG, &usage) != worker->pid)
 			continue;
 		/* Its last words may still be in the channel: a finished job,
 		 * or why it cannot start. */
@@ -637,6 +655,6 @@ pool_on_child(evutil_socket_t fd, short what, void *arg)
 			worker->end = HM_POOL_CRASHED;
 			worker->state = POOL_WORKER_DYING;
 		}
-		pool_bury(worker, status);
+		pool_bury(worker, status, &usage);
 	}
 }

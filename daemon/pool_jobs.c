@@ -123,11 +123,14 @@ hm_pool_start(struct hm_pool *pool, const struct hm_recipe *recipe,
 	worker = pool_choose(pool, recipe, is_fresh);
 	if (worker == NULL)
 		return HM_E_BUSY;
-	/* The wall clock below holds those for whom this fails. */
+	/* The wall clock below, and the worker's own limits, hold those for
+	 * whom this fails. */
 	if (hm_spawn_limit_cpu(worker->pid,
-		pool_job_cpu_seconds(pool, recipe)) != HM_OK)
+		pool_job_cpu_seconds(pool, recipe)) != HM_OK ||
+	    hm_spawn_limit_memory(worker->pid,
+		pool->settings->worker_memory_bytes) != HM_OK)
 		hm_log(HM_LOG_POOL, HM_LOG_DEBUG,
-		    "cannot limit processor time pid=%ld error=\"%s\"",
+		    "cannot limit a worker pid=%ld error=\"%s\"",
 		    (long)worker->pid, strerror(errno));
 	/* What cannot be timed is not given out. */
 	if (!hm_pool_set_timer(worker->deadline, hm_pool_job_ms(pool, recipe)))

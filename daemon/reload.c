@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache/cache.h"
+#include "daemon/config.h"
 #include "daemon/limits.h"
 #include "daemon/log.h"
 #include "daemon/pool.h"
@@ -38,14 +40,17 @@ reload_adopt(struct hm_core *core, struct hm_settings *settings,
 		memcpy(next->socket, settings->socket, sizeof(next->socket));
 	hm_config_adopt(settings, next, &changed, &kept);
 	hm_limits_update(core->limits, settings);
+	hm_cache_set_limits(core->cache, hm_config_quota_bytes(settings),
+	    settings->store_ttl_s);
 	hm_pool_reload(core->pool);
 	reload_say(&changed, &kept);
+	*errbuf = kept;
 	return HM_OK;
 }
 
 int
 hm_reload(struct hm_core *core, const struct hm_options *options,
-    struct hm_settings *settings)
+    struct hm_settings *settings, struct hm_errbuf *errbuf)
 {
 	struct hm_settings *next = malloc(sizeof(*next));
 	struct hm_errbuf why = {""};
@@ -60,6 +65,8 @@ hm_reload(struct hm_core *core, const struct hm_options *options,
 		    "configuration not read again, the old one stays "
 		    "why=\"%s\"",
 		    why.text[0] == '\0' ? hm_strerror(error) : why.text);
+	if (errbuf != NULL)
+		*errbuf = why;
 	free(next);
 	return error;
 }

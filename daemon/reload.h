@@ -17,9 +17,12 @@
  * options   of the command line
  * settings  the live ones, which core->settings points to
  *
+ * errbuf    why not, as in the log; or the keys that need a restart; may be
+ *           NULL
+ *
  * Returns HM_OK, HM_E_INVALID, HM_E_SYSTEM or HM_E_NOMEM; all are logged.
  */
 int hm_reload(struct hm_core *core, const struct hm_options *options,
-    struct hm_settings *settings);
+    struct hm_settings *settings, struct hm_errbuf *errbuf);
 
 #endif

@@ -26,11 +26,14 @@
 #include <event2/event.h>
 
 #include "cache/cache.h"
+#include "daemon/admin.h"
 #include "daemon/announce.h"
+#include "daemon/audit.h"
 #include "daemon/call.h"
 #include "daemon/choice.h"
 #include "daemon/clock.h"
 #include "daemon/compile.h"
+#include "daemon/config.h"
 #include "daemon/core.h"
 #include "daemon/dispatch.h"
 #include "daemon/flight.h"
@@ -47,6 +50,7 @@
 #define SERVER_ACCEPTS_A_TURN 64
 #define SERVER_PAUSE_MS       100
 #define SERVER_DRAIN_STEP_MS  10
+#define SERVER_TICK_MS        3000
 
 static const int server_signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR2};
 #define N_SERVER_SIGNALS (sizeof(server_signals) / sizeof(server_signals[0]))
@@ -64,9 +68,11 @@ struct hm_server {
 	struct event *resume; /* accepting, after a pause */
 	struct event *idle;
 	struct event *drain;
+	struct event *tick;
 	struct event *signals[N_SERVER_SIGNALS];
 	uint64_t drain_until_us;
 	bool is_paused;     /* accepting, for want of descriptors or worse */
+	bool is_durable;    /* as last told of the store */
 	bool is_pause_told; /* since accepting last went well */
 };
 
@@ -144,9 +150,11 @@ server_on_closed(struct hm_session *session, void *arg)
 	struct hm_server *server = arg;
 
 	hm_call_drop_all(session);
+	hm_admin_forget(server->core.admin, session);
 	TAILQ_REMOVE(&server->sessions, session, link);
 	server->n_sessions--;
-	hm_limits_release(server->core.limits, session->peer.uid);
+	hm_limits_give(server->core.limits, session->peer.uid,
+	    HM_LIMITS_CONNECTIONS);
 	/* Its descriptor is closed after this: look in the next turn. */
 	if (server->is_paused)
 		event_active(server->resume, EV_TIMEOUT, 0);
@@ -162,13 +170,14 @@ server_on_frame(struct hm_session *session, const struct hm_frame *frame,
 	return hm_dispatch(&server->core, session, frame);
 }
 
+static const char server_full[] = "too many connections of this user "
+				  "(limits.uid_connections)";
+
 /* One line to a peer that gets no session, as good as it goes. */
 static void
 server_turn_away(int fd, int error)
 {
-	struct hm_refusal refusal = {.error = error,
-	    .message = "too many connections of this user "
-		       "(limits.uid_connections)"};
+	struct hm_refusal refusal = {.error = error};
 	uint8_t body[600];
 	uint8_t unread[256];
 	struct hm_frame frame = {.type = HM_FRAME_ERROR,
@@ -176,6 +185,7 @@ server_turn_away(int fd, int error)
 	    .fd = -1};
 	ssize_t n_unread;
 
+	memcpy(refusal.message, server_full, sizeof(server_full));
 	if (hm_codec_pack_refusal(&refusal, body, sizeof(body),
 		&frame.n_body) == HM_OK)
 		(void)hm_frame_send(fd, &frame);
@@ -194,11 +204,11 @@ server_admit(struct hm_server *server, int fd)
 
 	error = hm_limits_identify(server->core.limits, fd, &peer);
 	if (error == HM_OK) {
-		error = hm_limits_admit(server->core.limits, peer.uid);
+		error = hm_limits_take(server->core.limits, peer.uid,
+		    HM_LIMITS_CONNECTIONS);
 		if (error == HM_E_BUSY) {
-			hm_log(HM_LOG_CONN, HM_LOG_INFO,
-			    "too many connections uid=%lu pid=%ld",
-			    (unsigned long)peer.uid, (long)peer.pid);
+			hm_audit_limit(&server->core, &peer, "connect",
+			    server_full);
 			server_turn_away(fd, error);
 		}
 	}
@@ -208,7 +218,8 @@ server_admit(struct hm_server *server, int fd)
 	}
 	error = hm_session_new(&server->host, fd, &peer, &session);
 	if (error != HM_OK) {
-		hm_limits_release(server->core.limits, peer.uid);
+		hm_limits_give(server->core.limits, peer.uid,
+		    HM_LIMITS_CONNECTIONS);
 		hm_fd_close(&fd);
 		return;
 	}
@@ -326,20 +337,57 @@ server_on_idle(evutil_socket_t fd, short what, void *arg)
 }
 
 static void
-server_on_stop(void *arg)
+server_on_stop(void *arg, const char *why)
 {
-	server_drain(arg, "stop");
+	server_drain(arg, why);
+}
+
+static int
+server_reload(void *arg, struct hm_errbuf *errbuf)
+{
+	struct hm_server *server = arg;
+	int error;
+
+	if (server->core.is_draining) {
+		hm_errbuf_set(errbuf, "the daemon is stopping");
+		return HM_E_UNAVAILABLE;
+	}
+	hm_announce_reloading(server->announce);
+	error =
+	    hm_reload(&server->core, server->options, server->settings, errbuf);
+	hm_announce_ready(server->announce);
+	server_watch_idle(server);
+	return error;
+}
+
+/* Whether the store works has changed: said once, to the log and to the service
+ * manager. */
+static void
+server_tell_store(struct hm_server *server)
+{
+	struct hm_cache_stats stats;
+
+	hm_cache_get_stats(server->core.cache, &stats);
+	if (stats.durable == server->is_durable)
+		return;
+	server->is_durable = stats.durable;
+	if (stats.durable)
+		hm_log(HM_LOG_CACHE, HM_LOG_NOTICE, "kernels are kept again");
+	else
+		hm_log(HM_LOG_CACHE, HM_LOG_WARNING,
+		    "kernels are not kept why=\"%s\"", stats.degraded);
+	hm_announce_change(server->announce);
 }
 
 static void
-server_reload(struct hm_server *server)
+server_on_tick(evutil_socket_t fd, short what, void *arg)
 {
-	if (server->core.is_draining)
-		return;
-	hm_announce_reloading(server->announce);
-	(void)hm_reload(&server->core, server->options, server->settings);
-	hm_announce_ready(server->announce);
-	server_watch_idle(server);
+	struct hm_server *server = arg;
+
+	(void)fd;
+	(void)what;
+	hm_cache_tick(server->core.cache);
+	server_tell_store(server);
 }
 
 static void
@@ -351,7 +399,7 @@ server_on_signal(evutil_socket_t number, short what, void *arg)
 	if (number == SIGUSR2)
 		hm_log_toggle_debug();
 	else if (number == SIGHUP)
-		server_reload(server);
+		(void)server_reload(server, NULL);
 	else
 		server_drain(server, strsignal(number));
 }
@@ -412,8 +460,11 @@ server_open_events(struct hm_server *server)
 	server->resume = event_new(base, -1, 0, server_on_resume, server);
 	server->idle = event_new(base, -1, 0, server_on_idle, server);
 	server->drain = event_new(base, -1, 0, server_on_drain, server);
+	server->tick = event_new(base, -1, EV_PERSIST, server_on_tick, server);
 	if (server->accept == NULL || server->resume == NULL ||
-	    server->idle == NULL || server->drain == NULL)
+	    server->idle == NULL || server->drain == NULL ||
+	    server->tick == NULL ||
+	    !server_set_timer(server->tick, SERVER_TICK_MS))
 		return HM_E_NOMEM;
 	for (size_t i = 0; i < N_SERVER_SIGNALS; i++) {
 		server->signals[i] = evsignal_new(base, server_signals[i],
@@ -436,6 +487,8 @@ server_prepare_cache(struct hm_server *server, struct hm_errbuf *errbuf)
 	    .hot_bytes = settings->hot_bytes,
 	    /* The other half is for connections. */
 	    .hot_files = hm_limits_files(server->core.limits) / 2,
+	    .quota_bytes = hm_config_quota_bytes(settings),
+	    .ttl_s = settings->store_ttl_s,
 	};
 
 	return hm_cache_prepare(&options, &server->core.cache, errbuf);
@@ -454,7 +507,9 @@ server_load_cache(struct hm_server *server)
 	if (stats.notice[0] != '\0')
 		hm_log(HM_LOG_CACHE, HM_LOG_WARNING, "store notice=\"%s\"",
 		    stats.notice);
-	if (error != HM_OK || !stats.durable)
+	server->core.is_loaded = true;
+	server->is_durable = error == HM_OK && stats.durable;
+	if (!server->is_durable)
 		hm_log(HM_LOG_CACHE, HM_LOG_WARNING,
 		    "kernels are not kept why=\"%s\"",
 		    error != HM_OK ? why.text : stats.degraded);
@@ -482,6 +537,8 @@ server_open_parts(struct hm_server *server)
 	if (error == HM_OK)
 		error = hm_pool_open(core->settings, core->base, &pool_host,
 		    &core->pool);
+	if (error == HM_OK)
+		error = hm_admin_open(core, &core->admin);
 	if (error == HM_OK)
 		error = hm_announce_open(core, &server->announce);
 	return error;
@@ -559,7 +616,8 @@ hm_server_open(const struct hm_options *options, struct hm_settings *settings,
 	server->core.settings = settings;
 	server->core.started_us = hm_clock_us();
 	server->core.on_stop = server_on_stop;
-	server->core.on_stop_arg = server;
+	server->core.on_reload = server_reload;
+	server->core.host_arg = server;
 	error = server_open_all(server, errbuf);
 	if (error != HM_OK) {
 		hm_server_close(server);
@@ -568,6 +626,7 @@ hm_server_open(const struct hm_options *options, struct hm_settings *settings,
 	hm_session_host_init(&server->host);
 	server->host.base = server->core.base;
 	server->host.settings = settings;
+	server->host.limits = server->core.limits;
 	server->host.on_frame = server_on_frame;
 	server->host.on_closed = server_on_closed;
 	server->host.arg = server;
@@ -609,9 +668,11 @@ hm_server_close(struct hm_server *server)
 	server_free_event(server->resume);
 	server_free_event(server->idle);
 	server_free_event(server->drain);
+	server_free_event(server->tick);
 	for (size_t i = 0; i < N_SERVER_SIGNALS; i++)
 		server_free_event(server->signals[i]);
 	hm_announce_close(server->announce);
+	hm_admin_close(server->core.admin);
 	/* Jobs borrow recipes of flights: first who works, then what on. */
 	hm_pool_close(server->core.pool);
 	hm_flights_close(server->core.flights);

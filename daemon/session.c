@@ -23,8 +23,9 @@
 #include "proto/codec.h"
 #include "proto/fd.h"
 
-/* Of all slow readers together; who adds to it beyond that is dropped. */
-#define SESSION_MAX_QUEUED_BYTES (64u << 20)
+/* Of all slow readers together, and no more than half of it for the sessions of
+ * one user; who adds to it beyond that is dropped. */
+#define SESSION_MAX_QUEUED_BYTES ((uint64_t)HM_LIMITS_ALL_KIB << 10)
 
 /* What a text takes beside itself: tag and length. */
 #define SESSION_TEXT_BYTES 16u
@@ -36,6 +37,7 @@ struct hm_packet {
 	struct hm_entry *entry; /* one reference: owns raw then; or NULL */
 	uint64_t n_bytes;       /* of the frame, whoever owns them */
 	uint64_t n_own_bytes;   /* of memory that this packet takes */
+	bool is_counted;        /* n_own_bytes, among its user's */
 	uint8_t body[];
 };
 
@@ -51,9 +53,12 @@ hm_session_host_init(struct hm_session_host *host)
 }
 
 static void
-packet_free(struct hm_session_host *host, struct hm_packet *packet)
+packet_free(struct hm_session *session, struct hm_packet *packet)
 {
-	host->queued_bytes -= packet->n_own_bytes;
+	session->host->queued_bytes -= packet->n_own_bytes;
+	if (packet->is_counted)
+		hm_limits_give_bytes(session->host->limits, session->peer.uid,
+		    HM_LIMITS_UNREAD_KIB, packet->n_own_bytes);
 	hm_entry_unref(packet->entry);
 	free(packet);
 }
@@ -75,7 +80,7 @@ hm_session_free(struct hm_session *session)
 	session->host->on_closed(session, session->host->arg);
 	while ((packet = STAILQ_FIRST(&session->queue)) != NULL) {
 		STAILQ_REMOVE_HEAD(&session->queue, link);
-		packet_free(session->host, packet);
+		packet_free(session, packet);
 	}
 	event_free(session->readable);
 	event_free(session->writable);
@@ -217,7 +222,11 @@ session_enqueue(struct hm_session *session, const struct hm_frame *frame,
 	session->queued_bytes += packet->n_bytes;
 	packet->n_own_bytes = sizeof(*packet) + frame->n_body + n_raw;
 	host->queued_bytes += packet->n_own_bytes;
+	packet->is_counted =
+	    hm_limits_take_bytes(host->limits, session->peer.uid,
+		HM_LIMITS_UNREAD_KIB, packet->n_own_bytes) == HM_OK;
 	if (session->queued_bytes > host->settings->send_bytes ||
+	    !packet->is_counted ||
 	    host->queued_bytes > SESSION_MAX_QUEUED_BYTES)
 		hm_session_kill(session, HM_E_BUSY,
 		    "more replies wait than limits.send_bytes");
@@ -327,7 +336,7 @@ session_on_writable(evutil_socket_t fd, short what, void *arg)
 			break;
 		STAILQ_REMOVE_HEAD(&session->queue, link);
 		session->queued_bytes -= packet->n_bytes;
-		packet_free(session->host, packet);
+		packet_free(session, packet);
 		session_watch_stall(session);
 	}
 	if (error != HM_OK && error != HM_E_BUSY) {

@@ -47,6 +47,7 @@ enum hm_session_state {
 struct hm_session_host {
 	struct event_base *base;
 	const struct hm_settings *settings;
+	struct hm_limits *limits; /* borrowed */
 	/* Takes one frame; its descriptor stays the session's to close. An
 	 * error means that the peer lies: the connection is closed. */
 	int (*on_frame)(struct hm_session *session,

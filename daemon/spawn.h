@@ -35,4 +35,8 @@ int hm_spawn_worker(const struct hm_spawn *spawn, pid_t *pid_out, int *fd_out,
  * SIGXCPU. HM_OK or HM_E_SYSTEM. */
 int hm_spawn_limit_cpu(pid_t pid, uint64_t seconds);
 
+/* Let the process map so many bytes more than it does now; never more than its
+ * sandbox allows. HM_OK or HM_E_SYSTEM. */
+int hm_spawn_limit_memory(pid_t pid, uint64_t bytes);
+
 #endif

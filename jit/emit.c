@@ -18,9 +18,9 @@
 
 #include "proto/error.h"
 
-#define HALF_CODE_BYTES 2048u /* 64 rows by 64 k, four bits each */
-#define SCALE_LINE      128u  /* 16-bit scales of 64 rows */
-#define MAX_DEFINES     24
+#define ROWS              64u /* of a chunk, and of a line of scales */
+#define MAX_DEFINES       24
+#define QUANT_GROUP_BYTES 256u /* 128 values of 16 bits */
 
 struct define {
 	const char *name;
@@ -75,17 +75,96 @@ round_up(uint32_t value, uint32_t unit)
 /* ---- which configurations exist ---- */
 
 static bool
-common_is_valid(const struct hm_config *config)
+act_is_16_bit(uint32_t act)
+{
+	return act <= HM_CONFIG_ACT_F16;
+}
+
+static bool
+weight_is_narrow(const struct hm_config *config)
+{
+	return config->weight == HM_CONFIG_WEIGHT_U4 ||
+	       config->weight == HM_CONFIG_WEIGHT_E2M1;
+}
+
+/* Which weights meet which activations. */
+static bool
+pair_is_valid(const struct hm_config *config)
+{
+	switch (config->act) {
+	case HM_CONFIG_ACT_BF16:
+	case HM_CONFIG_ACT_F16:
+		return config->weight <= HM_CONFIG_WEIGHT_E4M3;
+	case HM_CONFIG_ACT_E4M3:
+	case HM_CONFIG_ACT_E5M2:
+		return config->weight <= HM_CONFIG_WEIGHT_E4M3 &&
+		       config->weight != HM_CONFIG_WEIGHT_U8;
+	case HM_CONFIG_ACT_S8:
+		return config->weight <= HM_CONFIG_WEIGHT_U8;
+	}
+	return false;
+}
+
+static bool
+scale_is_valid(const struct hm_config *config)
+{
+	bool wide = act_is_16_bit(config->act);
+
+	switch ((enum hm_config_scale)config->scale) {
+	case HM_CONFIG_SCALE_NONE:
+		return config->group == 0;
+	case HM_CONFIG_SCALE_BF16:
+		return config->group != 0 && config->act != HM_CONFIG_ACT_F16;
+	case HM_CONFIG_SCALE_F16:
+		return config->group != 0 && config->act != HM_CONFIG_ACT_BF16;
+	case HM_CONFIG_SCALE_F32:
+		return config->group != 0 && !wide;
+	case HM_CONFIG_SCALE_E8M0:
+		return config->group == 32;
+	case HM_CONFIG_SCALE_MX:
+		return config->group == 32 && !wide &&
+		       config->act != HM_CONFIG_ACT_S8 &&
+		       config->weight == HM_CONFIG_WEIGHT_E2M1;
+	}
+	return false;
+}
+
+static bool
+zero_is_valid(const struct hm_config *config)
+{
+	if (config->zero == HM_CONFIG_ZERO_NONE)
+		return true;
+	return config->zero <= HM_CONFIG_ZERO_FLOAT &&
+	       act_is_16_bit(config->act) &&
+	       config->weight == HM_CONFIG_WEIGHT_U4 &&
+	       (config->scale == HM_CONFIG_SCALE_BF16 ||
+		   config->scale == HM_CONFIG_SCALE_F16);
+}
+
+/* What the bytes of packed weights depend on: every family but QUANT. */
+static bool
+format_is_valid(const struct hm_config *config)
 {
 	uint32_t group = config->group;
 
-	if (config->act > HM_CONFIG_ACT_F16)
-		return false;
 	if (group != 0 && group != 32 && group != 64 && group != 128)
 		return false;
-	if (config->zero > HM_CONFIG_ZERO_FLOAT)
+	return pair_is_valid(config) && scale_is_valid(config) &&
+	       zero_is_valid(config);
+}
+
+/* The output, and how 8-bit activations are scaled: the GEMM families. */
+static bool
+gemm_is_valid(const struct hm_config *config)
+{
+	if (!format_is_valid(config))
 		return false;
-	return config->zero == HM_CONFIG_ZERO_NONE || group != 0;
+	if (act_is_16_bit(config->act))
+		return config->out == config->act &&
+		       config->act_scale == HM_CONFIG_ACT_SCALE_NONE;
+	return config->out <= HM_CONFIG_ACT_F16 &&
+	       (config->act_scale == HM_CONFIG_ACT_SCALE_TOKEN ||
+		   config->act_scale == HM_CONFIG_ACT_SCALE_GROUP);
 }
 
 static bool
@@ -93,6 +172,8 @@ stream_is_valid(const struct hm_config *config)
 {
 	uint32_t warps = config->warps, warps_k = config->warps_k;
 
+	if (!gemm_is_valid(config))
+		return false;
 	if (config->token_tiles < 1 || config->token_tiles > 2)
 		return false;
 	if (config->ring < 1 || config->ring > 8 || config->ctas_per_sm < 1)
@@ -104,24 +185,58 @@ stream_is_valid(const struct hm_config *config)
 	return config->threads == warps * 32;
 }
 
+/* Scales that no operand takes in are applied to sums, group by group. */
 static bool
-wgmma_is_valid(const struct hm_config *config)
+promote_is_valid(const struct hm_config *config)
+{
+	uint32_t promote = config->promote;
+
+	if (act_is_16_bit(config->act))
+		return promote == 0;
+	if (config->scale != HM_CONFIG_SCALE_NONE &&
+	    config->scale != HM_CONFIG_SCALE_MX)
+		return promote == config->group;
+	if (config->act_scale == HM_CONFIG_ACT_SCALE_GROUP)
+		return promote == 128;
+	return promote == 0 ||
+	       (promote == 512 && config->act != HM_CONFIG_ACT_S8);
+}
+
+static bool
+wgmma_tile_is_valid(const struct hm_config *config)
 {
 	uint32_t tokens = config->tile_tokens;
 
 	if (tokens == 0 || tokens % 8 != 0 || tokens > 256)
 		return false;
-	if (config->slices != 1 && config->slices != 2)
-		return false;
-	if (config->slices == 2 && tokens > 168)
+	if (config->act == HM_CONFIG_ACT_S8 && tokens > 32 && tokens % 16 != 0)
 		return false;
 	if (config->split_k > 1 || (config->split_k == 1 && tokens % 16 != 0))
 		return false;
-	if (config->halves != 1 && config->halves != 2)
+	if (config->slices != 1 && config->slices != 2)
 		return false;
-	if (config->steps != 1 && config->steps != 2 &&
-	    !(config->steps == 4 && config->halves == 2))
+	if (config->promote != 0)
+		return tokens <= (config->slices == 2 ? 88 : 192);
+	return config->slices == 1 || tokens <= 168;
+}
+
+static bool
+wgmma_is_valid(const struct hm_config *config)
+{
+	uint32_t halves = config->halves, steps = config->steps;
+
+	if (!gemm_is_valid(config) || !promote_is_valid(config) ||
+	    !wgmma_tile_is_valid(config))
 		return false;
+	if (halves != 2 && !(halves == 1 && act_is_16_bit(config->act)))
+		return false;
+	if (steps != 1 && steps != 2 && !(steps == 4 && halves == 2))
+		return false;
+	if (config->promote != 0 && config->promote < 32 * steps)
+		return false;
+	if (config->threads == 640) /* two sets of consumers */
+		return config->split_k == 1 && config->stages >= 4 &&
+		       config->stages % 2 == 0;
 	return config->stages >= 2 && config->threads == 384;
 }
 
@@ -130,6 +245,10 @@ mma_is_valid(const struct hm_config *config)
 {
 	uint32_t n = config->warps_n, m = config->warps_m, k = config->warps_k;
 
+	if (!gemm_is_valid(config) || !act_is_16_bit(config->act) ||
+	    config->weight != HM_CONFIG_WEIGHT_U4 ||
+	    config->scale == HM_CONFIG_SCALE_E8M0)
+		return false;
 	if (n == 0 || n > 32 || m == 0 || m > 32 || k == 0 || k > 32)
 		return false;
 	if (config->threads != n * m * k * 32 || config->threads > 1024)
@@ -146,14 +265,24 @@ mma_is_valid(const struct hm_config *config)
 static bool
 pack_is_valid(const struct hm_config *config)
 {
-	return config->threads == HM_EMIT_PACK_THREADS;
+	return format_is_valid(config) &&
+	       config->threads == HM_EMIT_PACK_THREADS;
+}
+
+static bool
+quant_is_valid(const struct hm_config *config)
+{
+	return !act_is_16_bit(config->act) && config->act <= HM_CONFIG_ACT_S8 &&
+	       config->out <= HM_CONFIG_ACT_F16 &&
+	       (config->act_scale == HM_CONFIG_ACT_SCALE_TOKEN ||
+		   config->act_scale == HM_CONFIG_ACT_SCALE_GROUP) &&
+	       config->epi <= HM_CONFIG_EPI_SILU_MUL &&
+	       config->threads == HM_EMIT_QUANT_THREADS;
 }
 
 static bool
 config_is_valid(const struct hm_config *config)
 {
-	if (!common_is_valid(config))
-		return false;
 	switch ((enum hm_family)config->family) {
 	case HM_FAMILY_STREAM:
 		return stream_is_valid(config);
@@ -163,23 +292,40 @@ config_is_valid(const struct hm_config *config)
 		return mma_is_valid(config);
 	case HM_FAMILY_PACK:
 		return pack_is_valid(config);
+	case HM_FAMILY_QUANT:
+		return quant_is_valid(config);
 	}
 	return false;
 }
 
 /* ---- sizes ---- */
 
+/* 64 rows by 64 k. */
+static uint32_t
+half_code_bytes(const struct hm_config *config)
+{
+	return ROWS * 64 / (weight_is_narrow(config) ? 2 : 1);
+}
+
 /* A scale line and its zero points: 64 rows. */
 static uint32_t
 group_bytes(const struct hm_config *config)
 {
-	static const uint32_t zero_line[] = {
+	static const uint32_t scale_bytes[] = {
+	    [HM_CONFIG_SCALE_NONE] = 0,
+	    [HM_CONFIG_SCALE_BF16] = 2,
+	    [HM_CONFIG_SCALE_F16] = 2,
+	    [HM_CONFIG_SCALE_F32] = 4,
+	    [HM_CONFIG_SCALE_E8M0] = 1,
+	    [HM_CONFIG_SCALE_MX] = 1,
+	};
+	static const uint32_t zero_bytes[] = {
 	    [HM_CONFIG_ZERO_NONE] = 0,
-	    [HM_CONFIG_ZERO_INT] = 64,
-	    [HM_CONFIG_ZERO_FLOAT] = 128,
+	    [HM_CONFIG_ZERO_INT] = 1,
+	    [HM_CONFIG_ZERO_FLOAT] = 2,
 	};
 
-	return SCALE_LINE + zero_line[config->zero];
+	return ROWS * (scale_bytes[config->scale] + zero_bytes[config->zero]);
 }
 
 uint32_t
@@ -187,11 +333,11 @@ hm_emit_chunk_bytes(const struct hm_config *config)
 {
 	uint32_t n_groups;
 
-	if (!common_is_valid(config))
+	if (!format_is_valid(config))
 		return 0;
 	n_groups = config->group == 0 ? 0 : 128 / config->group;
-	return round_up(2 * HALF_CODE_BYTES + n_groups * group_bytes(config),
-	    128);
+	return round_up(
+	    2 * half_code_bytes(config) + n_groups * group_bytes(config), 128);
 }
 
 /* Half a chunk with the lines of the groups that touch it. */
@@ -202,17 +348,23 @@ half_bytes(const struct hm_config *config)
 
 	if (config->group == 32)
 		n_groups = 2;
-	return HALF_CODE_BYTES + n_groups * group_bytes(config);
+	return half_code_bytes(config) + n_groups * group_bytes(config);
 }
 
+/* Rows of 128 bytes of activations, the weights of all row blocks, and the
+ * scales of the activations where each 128 k have their own. */
 static uint32_t
 wgmma_stage_bytes(const struct hm_config *config)
 {
 	uint32_t block = config->halves == 2 ? hm_emit_chunk_bytes(config)
 					     : half_bytes(config);
-	uint32_t act = config->halves * config->tile_tokens * 128;
+	uint32_t rows = act_is_16_bit(config->act) ? config->halves : 1;
+	uint32_t scales =
+	    config->act_scale == HM_CONFIG_ACT_SCALE_GROUP ? 4 : 0;
 
-	return round_up(act + 2 * config->slices * block, 1024);
+	return round_up(config->tile_tokens * (rows * 128 + scales) +
+			    2 * config->slices * block,
+	    1024);
 }
 
 static uint32_t
@@ -237,6 +389,8 @@ hm_emit_stage_bytes(const struct hm_config *config)
 		return wgmma_stage_bytes(config);
 	case HM_FAMILY_MMA:
 		return mma_stage_bytes(config);
+	case HM_FAMILY_QUANT:
+		return QUANT_GROUP_BYTES;
 	}
 	return 0;
 }
@@ -253,17 +407,31 @@ emit_add(struct define_list *list, const char *name, uint32_t value)
 	list->items[at] = (struct define){name, value};
 }
 
+/* What the format of packed weights is made of. */
+static void
+emit_format(struct define_list *list, const struct hm_config *config)
+{
+	emit_add(list, "CHUNK_BYTES", hm_emit_chunk_bytes(config));
+	emit_add(list, "GROUP", config->group);
+	emit_add(list, "PACK_LAYOUT", HM_PACK_LAYOUT);
+	emit_add(list, "SCALE", config->scale);
+	emit_add(list, "WEIGHT", config->weight);
+	emit_add(list, "ZERO", config->zero);
+}
+
 static void
 emit_common(struct define_list *list, const struct hm_config *config)
 {
 	emit_add(list, "ACT", config->act);
-	emit_add(list, "CHUNK_BYTES", hm_emit_chunk_bytes(config));
 	emit_add(list, "FAMILY", config->family);
-	emit_add(list, "GROUP", config->group);
 	emit_add(list, "KERNEL_ABI", HM_KERNEL_ABI);
-	emit_add(list, "PACK_LAYOUT", HM_PACK_LAYOUT);
 	emit_add(list, "THREADS", config->threads);
-	emit_add(list, "ZERO", config->zero);
+	if (config->family != HM_FAMILY_QUANT)
+		emit_format(list, config);
+	if (config->family == HM_FAMILY_PACK)
+		return;
+	emit_add(list, "ACT_SCALE", config->act_scale);
+	emit_add(list, "OUT", config->out);
 }
 
 static void
@@ -280,6 +448,7 @@ static void
 emit_wgmma(struct define_list *list, const struct hm_config *config)
 {
 	emit_add(list, "HALVES", config->halves);
+	emit_add(list, "PROMOTE", config->promote);
 	emit_add(list, "SLICES", config->slices);
 	emit_add(list, "SPLIT_K", config->split_k);
 	emit_add(list, "STAGES", config->stages);
@@ -321,6 +490,9 @@ hm_emit_config(const struct hm_config *config, char *text, size_t size)
 		break;
 	case HM_FAMILY_PACK: /* has no choice of its own */
 		break;
+	case HM_FAMILY_QUANT:
+		emit_add(&list, "EPI", config->epi);
+		break;
 	}
 	for (size_t i = 0; i < list.n_items; i++)
 		text_add(&out, "#define HM_%s %u\n", list.items[i].name,
@@ -339,34 +511,55 @@ text_add_operands(struct text *out, uint32_t first, uint32_t count)
 		    (unsigned int)(first + i));
 }
 
+/* What an instruction is called, and the tail of immediates that it takes. */
+struct wgmma_form {
+	const char *types; /* of the sums, the weights, the activations */
+	const char *tail;  /* behind the predicate of the sums */
+	const char *sum;   /* C type */
+	char constraint;
+	uint32_t k;
+};
+
+/* Operand A in registers: 16-bit types may still transpose B, 8-bit ones may
+ * not, integers cannot even negate (PTX ISA, "wgmma.mma_async"). */
+static const struct wgmma_form wgmma_forms[] = {
+    [HM_CONFIG_ACT_BF16] = {"f32.bf16.bf16", ", 1, 1, 0", "float", 'f', 16},
+    [HM_CONFIG_ACT_F16] = {"f32.f16.f16", ", 1, 1, 0", "float", 'f', 16},
+    [HM_CONFIG_ACT_E4M3] = {"f32.e4m3.e4m3", ", 1, 1", "float", 'f', 32},
+    [HM_CONFIG_ACT_E5M2] = {"f32.e4m3.e5m2", ", 1, 1", "float", 'f', 32},
+    [HM_CONFIG_ACT_S8] = {"s32.s8.s8", "", "int", 'r', 32},
+};
+
 int
 hm_emit_wgmma(const struct hm_config *config, char *text, size_t size)
 {
 	struct text out = {.length = 0, .overflow = false};
-	const char *type;
+	const struct wgmma_form *form;
 	uint32_t n_sums;
 
 	if (config->family != HM_FAMILY_WGMMA || !config_is_valid(config))
 		return HM_E_INVALID;
-	type = config->act == HM_CONFIG_ACT_BF16 ? "bf16" : "f16";
+	form = &wgmma_forms[config->act];
 	n_sums = config->tile_tokens / 2;
 
 	/* d += a * b^T, or d = a * b^T where accumulate is 0. */
 	text_add(&out,
-	    "HM_DEV void wgmma_async(float *d, const u32 *a, u64 b_desc, "
+	    "using accumulator = %s;\n"
+	    "HM_DEV void wgmma_async(accumulator *d, const u32 *a, u64 b_desc, "
 	    "u32 accumulate) {\n"
 	    "asm volatile(\"{.reg .pred p; setp.ne.b32 p, %%%u, 0;\\n\"\n"
-	    "\"wgmma.mma_async.sync.aligned.m64n%uk16.f32.%s.%s {",
-	    (unsigned int)(n_sums + 5), (unsigned int)config->tile_tokens, type,
-	    type);
+	    "\"wgmma.mma_async.sync.aligned.m64n%uk%u.%s {",
+	    form->sum, (unsigned int)(n_sums + 5),
+	    (unsigned int)config->tile_tokens, (unsigned int)form->k,
+	    form->types);
 	text_add_operands(&out, 0, n_sums);
 	text_add(&out, "}, {");
 	text_add_operands(&out, n_sums, 4);
-	text_add(&out,
-	    "}, %%%u, p, 1, 1, 0;}\"\n: ", (unsigned int)(n_sums + 4));
+	text_add(&out, "}, %%%u, p%s;}\"\n: ", (unsigned int)(n_sums + 4),
+	    form->tail);
 	for (uint32_t i = 0; i < n_sums; i++)
-		text_add(&out, "%s\"+f\"(d[%u])", i == 0 ? "" : ", ",
-		    (unsigned int)i);
+		text_add(&out, "%s\"+%c\"(d[%u])", i == 0 ? "" : ", ",
+		    form->constraint, (unsigned int)i);
 	text_add(&out,
 	    "\n: \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), "
 	    "\"l\"(b_desc), \"r\"(accumulate));\n}\n");
@@ -387,6 +580,8 @@ hm_emit_entry(const struct hm_config *config)
 		return "hm_gemm_mma";
 	case HM_FAMILY_PACK:
 		return "hm_weight_pack";
+	case HM_FAMILY_QUANT:
+		return "hm_quant";
 	}
 	return NULL;
 }
@@ -403,6 +598,8 @@ hm_emit_source(const struct hm_config *config)
 		return "gemm_mma.cu";
 	case HM_FAMILY_PACK:
 		return "pack.cu";
+	case HM_FAMILY_QUANT:
+		return "quant.cu";
 	}
 	return NULL;
 }

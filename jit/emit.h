@@ -23,8 +23,9 @@
 #define HM_EMIT_CONFIG_NAME "config.h"
 #define HM_EMIT_WGMMA_NAME  "wgmma_shape.h"
 
-/* Threads of a CTA of pack.cu. */
-#define HM_EMIT_PACK_THREADS 256u
+/* Threads of a CTA of pack.cu, and of quant.cu. */
+#define HM_EMIT_PACK_THREADS  256u
+#define HM_EMIT_QUANT_THREADS 256u
 
 #define HM_EMIT_N_OPTIONS    4
 #define HM_EMIT_OPTION_BYTES 48
@@ -93,7 +94,8 @@ uint32_t hm_emit_chunk_bytes(const struct hm_config *config);
  *
  * Kernel S and pack: one chunk. Kernels H and G: what the whole CTA loads
  * for one step along K. This is the value that config.h states and that the
- * device sources assert against their own sum.
+ * device sources assert against their own sum. Quantization has no ring: 256,
+ * the bytes of one group that it reads.
  *
  * Any thread. Returns 0 when the configuration is not valid.
  */

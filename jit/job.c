@@ -311,12 +311,19 @@ job_splice(const char *at, size_t n_left)
 static bool
 job_holds(const char *source, size_t n_source, const char *text)
 {
+	const char *first;
 	size_t i = 0;
 
 	for (i = 0; i < n_source; i++) {
-		size_t at = i;
+		size_t at;
 		size_t n_same = 0;
 
+		/* Most of a source is skipped here, at memory's speed. */
+		first = memchr(source + i, text[0], n_source - i);
+		if (first == NULL)
+			return false;
+		i = (size_t)(first - source);
+		at = i;
 		while (at < n_source && source[at] == text[n_same]) {
 			size_t n_splice = 0;
 

@@ -123,6 +123,9 @@ set_add_plan(struct hm_kernel_set *set, struct hm_kernel_use use,
 		leads.m = use.m_lo;
 		if (item == NULL)
 			error = set_add_item(set, &row->config, &leads, &item);
+		else if (request->sms == 0 && item->request.sms != 0)
+			/* Found for other numbers of SMs so far. */
+			item->request = leads;
 		if (error == HM_OK)
 			error = set_add_use(item, &use);
 	}

@@ -50,7 +50,8 @@ void hm_kernel_set_done(struct hm_kernel_set *set);
  * For the first usual count every range of M becomes a use. For the others only
  * kernels that the set does not have yet are added, with their uses. The
  * request of an item leads back to its key through hm_plan_compute,
- * hm_plan_find and hm_key_own; its sms is 0 for the first usual count.
+ * hm_plan_find and hm_key_own; its sms is 0 where any of its uses is for the
+ * first usual count.
  *
  * Returns HM_OK, HM_E_NOMEM or what hm_plan_compute and hm_key_own return; the
  * set is whole after a failure, too, but may hold a part of the layer.

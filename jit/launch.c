@@ -8,6 +8,8 @@
  */
 #include "jit/launch.h"
 
+#include <stdbool.h>
+
 #include "jit/config.h"
 #include "jit/emit.h"
 #include "proto/error.h"
@@ -16,9 +18,19 @@
 #define ROW_GROUP 64u
 #define CHUNK_K   128u
 #define PACK_CTAS 8u
+/* Up to this the sizes of C and A stay countable in 32 bits. */
+#define MAX_SIZE (1u << 28)
+/* Groups of one CTA of quant.cu: 8 warps, 4 each. */
+#define QUANT_PAIRS 32u
 
 /* Partial sums of kernel S: 64 rows and one float to spread the banks. */
 #define STREAM_PARTIAL_BYTES 260u
+/* Of one tile. */
+#define MOST_PIECES 8u
+/* More than half of an SM: a second CTA beside the first would take turns with
+ * it, and with programmatic launches the grids become uneven (measured: 19.0
+ * us for 13.9). */
+#define STREAM_LEAST_BYTES (116u * 1024u)
 
 static uint32_t
 launch_ceil_div(uint32_t a, uint32_t b)
@@ -34,6 +46,12 @@ hm_launch_active_clusters(uint32_t sms, uint32_t cluster)
 	if (cluster > 2)
 		clusters -= launch_ceil_div(clusters, 11);
 	return clusters > 0 ? clusters : 1;
+}
+
+static uint32_t
+launch_act_bytes(const struct hm_config *config)
+{
+	return config->act >= HM_CONFIG_ACT_E4M3 ? 1 : 2;
 }
 
 static int
@@ -73,17 +91,72 @@ launch_stream(const struct hm_plan_row *row, uint32_t m, uint32_t n, uint32_t k,
 	launch.row_groups = launch_ceil_div(groups, clusters);
 	launch.weight_policy = row->weight_policy;
 
-	per_warp = (uint64_t)config->ring * hm_emit_chunk_bytes(config) +
-		   (uint64_t)m * ((uint64_t)chunks * 2 * CHUNK_K + 16) +
-		   (uint64_t)(m < 8 ? m : 8) * STREAM_PARTIAL_BYTES;
+	per_warp =
+	    (uint64_t)config->ring * hm_emit_chunk_bytes(config) +
+	    (uint64_t)m *
+		((uint64_t)chunks * CHUNK_K * launch_act_bytes(config) + 16) +
+	    (uint64_t)(m < 8 ? m : 8) * STREAM_PARTIAL_BYTES;
+	if (config->act_scale == HM_CONFIG_ACT_SCALE_GROUP)
+		per_warp += launch_ceil_div(m * chunks * 4, 16) * 16;
 	smem = config->warps * per_warp + (uint64_t)launch.row_groups * 512;
 	if (cluster > 1)
 		smem += (uint64_t)launch.row_groups * m * ROW_GROUP * 4;
+	if (smem < STREAM_LEAST_BYTES)
+		smem = STREAM_LEAST_BYTES;
 	return launch_finish(&launch, smem, HM_LAUNCH_SM90_SMEM_BYTES,
 	    launch_out);
 }
 
-/* gemm_wgmma.cu: stages, then the staging or the fp32 tile of the cluster. */
+/* Pairs of consumer warpgroups; one more warpgroup fetches. */
+static uint32_t
+launch_sets(const struct hm_config *config)
+{
+	return (config->threads / 128 - 1) / 2;
+}
+
+uint32_t
+hm_launch_wgmma_most(const struct hm_config *config)
+{
+	/* Row factors and bias of a tile are static. */
+	return HM_LAUNCH_SM90_SMEM_BYTES -
+	       (config->split_k != 0 ? 1024 * config->slices : 0);
+}
+
+uint64_t
+hm_launch_wgmma_bytes(const struct hm_config *config)
+{
+	uint64_t tokens = config->tile_tokens;
+	uint64_t sets = launch_sets(config);
+	uint64_t tile = 128 * config->slices * tokens;
+	uint64_t bytes =
+	    1024 + (uint64_t)config->stages * hm_emit_stage_bytes(config);
+	/* Sums in fp32, and the output that they become. */
+	uint64_t sum = 1024 + sets * tile * 4 + tile * 2;
+
+	if (config->split_k == 0)
+		bytes += 2 * tokens * 128;
+	else if (bytes < sum)
+		bytes = sum;
+	if (config->act_scale == HM_CONFIG_ACT_SCALE_TOKEN)
+		bytes += 2 * tokens * 4;
+	return bytes;
+}
+
+uint32_t
+hm_launch_split_tiles(uint64_t tiles, uint32_t sms)
+{
+	uint32_t tail = (uint32_t)(tiles % sms);
+
+	/* Two flags for each CTA. */
+	if (sms > HM_LAUNCH_FLAG_BYTES / 8)
+		return 0;
+	/* The owner of a tile adds its pieces one after the other. */
+	if (tail > 0 && tail * MOST_PIECES < sms && tiles > sms)
+		tail += sms;
+	return tail;
+}
+
+/* gemm_wgmma.cu: a cluster per tile, or CTAs that walk over tiles. */
 static int
 launch_wgmma(const struct hm_plan_row *row, uint32_t m, uint32_t n,
     uint32_t sms, struct hm_launch *launch_out)
@@ -93,17 +166,17 @@ launch_wgmma(const struct hm_plan_row *row, uint32_t m, uint32_t n,
 	uint32_t n_tiles = launch_ceil_div(n, tile_rows);
 	uint64_t tiles =
 	    (uint64_t)n_tiles * launch_ceil_div(m, config->tile_tokens);
-	uint64_t smem =
-	    1024 + (uint64_t)config->stages * hm_emit_stage_bytes(config);
-	uint64_t sum =
-	    1024 + (uint64_t)tile_rows * config->tile_tokens * 4 + 4096;
 	struct hm_launch launch = {0};
 
 	if (tiles * row->cluster > INT32_MAX ||
-	    (config->split_k == 0 && row->cluster != 1))
+	    (config->split_k == 0 && row->cluster != 1) ||
+	    (config->split_k != 0 && row->split_tail != 0))
 		return HM_E_INVALID;
 	launch.grid_x = (uint32_t)tiles * row->cluster;
-	if (config->split_k == 0 && launch.grid_x > sms)
+	if (row->split_tail != 0)
+		launch.split_tiles = hm_launch_split_tiles(tiles, sms);
+	if (config->split_k == 0 &&
+	    (launch.grid_x > sms || launch.split_tiles > 0))
 		launch.grid_x = sms;
 	launch.grid_y = 1;
 	launch.threads = config->threads;
@@ -114,13 +187,12 @@ launch_wgmma(const struct hm_plan_row *row, uint32_t m, uint32_t n,
 	    row->band == 0 || row->band > n_tiles ? n_tiles : row->band;
 	launch.prefetch = row->prefetch;
 	launch.weight_policy = row->weight_policy;
-
-	if (config->split_k == 0)
-		smem += (uint64_t)2 * config->tile_tokens * 128;
-	else if (smem < sum)
-		smem = sum;
-	return launch_finish(&launch, smem, HM_LAUNCH_SM90_SMEM_BYTES,
-	    launch_out);
+	if (launch.split_tiles > 0)
+		launch.workspace_bytes =
+		    HM_LAUNCH_FLAG_BYTES + (uint64_t)launch.grid_x * tile_rows *
+					       config->tile_tokens * 4;
+	return launch_finish(&launch, hm_launch_wgmma_bytes(config),
+	    hm_launch_wgmma_most(config), launch_out);
 }
 
 /* gemm_mma.cu: one tile a CTA. */
@@ -163,15 +235,45 @@ launch_pack(const struct hm_plan_row *row, uint32_t n, uint32_t k,
 	return HM_OK;
 }
 
+/* quant.cu: a CTA per token, or 32 pairs of a token and a group of 128 k. */
+static int
+launch_quant(const struct hm_plan_row *row, uint32_t m, uint32_t k,
+    struct hm_launch *launch_out)
+{
+	uint64_t pairs = (uint64_t)m * launch_ceil_div(k, CHUNK_K);
+	struct hm_launch launch = {0};
+
+	launch.grid_x = m;
+	if (row->config.act_scale == HM_CONFIG_ACT_SCALE_GROUP) {
+		if (pairs > INT32_MAX)
+			return HM_E_INVALID;
+		launch.grid_x = launch_ceil_div((uint32_t)pairs, QUANT_PAIRS);
+	}
+	launch.grid_y = 1;
+	launch.threads = row->config.threads;
+	launch.cluster = 1;
+	*launch_out = launch;
+	return HM_OK;
+}
+
+/* The kernels copy 16 bytes at a time along K, and 8 outputs along N. */
+static bool
+launch_sizes_are_valid(const struct hm_config *config, uint32_t n, uint32_t k)
+{
+	uint32_t k_unit = 16 / launch_act_bytes(config);
+
+	if (config->family == HM_FAMILY_QUANT)
+		return k > 0 && k <= MAX_SIZE && k % 8 == 0;
+	return n > 0 && n <= MAX_SIZE && n % 8 == 0 && k > 0 && k <= MAX_SIZE &&
+	       k % k_unit == 0;
+}
+
 int
 hm_launch_compute(const struct hm_plan_row *row, uint32_t m, uint32_t n,
     uint32_t k, uint32_t sms, struct hm_launch *launch_out)
 {
-	/* Below this the sizes of C and A stay countable in 32 bits. */
-	const uint32_t most = 1u << 28;
-
-	if (m == 0 || n == 0 || k == 0 || sms == 0 || row->cluster == 0 ||
-	    m > most || n > most || k > most || n % 8 != 0 || k % 8 != 0 ||
+	if (m == 0 || m > MAX_SIZE || sms == 0 || row->cluster == 0 ||
+	    !launch_sizes_are_valid(&row->config, n, k) ||
 	    hm_emit_stage_bytes(&row->config) == 0)
 		return HM_E_INVALID;
 	switch ((enum hm_family)row->config.family) {
@@ -183,6 +285,8 @@ hm_launch_compute(const struct hm_plan_row *row, uint32_t m, uint32_t n,
 		return launch_mma(row, m, n, launch_out);
 	case HM_FAMILY_PACK:
 		return launch_pack(row, n, k, launch_out);
+	case HM_FAMILY_QUANT:
+		return launch_quant(row, m, k, launch_out);
 	}
 	return HM_E_INVALID;
 }

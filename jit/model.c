@@ -490,6 +490,65 @@ model_read_degrees(struct model_reader *reader,
 	reader->moe_tp = reader->tp > reader->ep ? reader->tp / reader->ep : 1;
 }
 
+/* ---- quantization of the activations ---- */
+
+/* The quant operation that feeds a layer; false: none of ours does. One scale
+ * for all tokens is a calibrated constant, applied where the values are made. */
+static bool
+model_feeds(const struct hm_request *request, struct hm_request *quant_out)
+{
+	if (request->act_scale != HM_ACT_SCALE_TOKEN &&
+	    request->act_scale != HM_ACT_SCALE_GROUP)
+		return false;
+	*quant_out = (struct hm_request){
+	    .operation = HM_OPERATION_QUANT,
+	    .a_type = request->a_type,
+	    .c_type = request->c_type,
+	    .act_scale = request->act_scale,
+	    .act_group = request->act_group,
+	    .k = request->k,
+	};
+	hm_spec_complete(quant_out);
+	return true;
+}
+
+static bool
+model_has_request(const struct hm_model *model, size_t first,
+    const struct hm_request *request)
+{
+	for (size_t i = first; i < model->n_layers; i++) {
+		if (memcmp(&model->layers[i].request, request,
+			sizeof(*request)) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* One layer "quant" for each width and way of it, behind the others. */
+static void
+model_add_quant(struct model_reader *reader)
+{
+	struct hm_model *model = reader->model;
+	size_t n_layers = model->n_layers;
+	struct hm_request request;
+
+	for (size_t i = 0; i < n_layers && reader->error == HM_OK; i++) {
+		struct hm_model_layer *layer = &model->layers[model->n_layers];
+
+		if (!model_feeds(&model->layers[i].request, &request) ||
+		    model_has_request(model, n_layers, &request))
+			continue;
+		if (model->n_layers == HM_MODEL_MAX_LAYERS) {
+			model_fail(reader, HM_E_INTERNAL, "more layers than %d",
+			    HM_MODEL_MAX_LAYERS);
+			return;
+		}
+		(void)snprintf(layer->name, sizeof(layer->name), "quant");
+		layer->request = request;
+		model->n_layers++;
+	}
+}
+
 static void
 model_read(struct model_reader *reader, const json_t *root)
 {
@@ -513,6 +572,7 @@ model_read(struct model_reader *reader, const json_t *root)
 		model_fail(reader, HM_E_INVALID,
 		    "nothing is quantized in this checkpoint: takes --quant, "
 		    "such as --quant w4a16");
+	model_add_quant(reader);
 }
 
 /* What a file asks for may be more than a request may hold. */

@@ -22,7 +22,8 @@ struct hm_model_options {
 	                    * checkpoint's own */
 };
 
-/* One linear layer type of the model, after slicing. */
+/* One linear layer type of the model, after slicing; or, behind them and named
+ * "quant", what quantizes the 8-bit activations of a width k (n = 0). */
 struct hm_model_layer {
 	char name
 	    [32]; /* "qkv_proj", "o_proj", "gate_up_proj", "down_proj", ...*/

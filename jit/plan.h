@@ -28,6 +28,8 @@ struct hm_plan_row {
 	uint32_t band;          /* kernel H: N tiles per band, >= 1; else 0 */
 	uint32_t prefetch;      /* kernel H: stages requested before the wait */
 	uint32_t weight_policy; /* 0 normal, 1 evict first */
+	uint32_t split_tail;    /* kernel H, persistent: 1 = the tiles of the
+	                         * last wave are shared by all CTAs along K */
 };
 
 struct hm_plan {
@@ -38,9 +40,9 @@ struct hm_plan {
 /**
  * The whole table for a request's types, target, n, k and sms (m is not read).
  * n = 0 or k = 0 stand for 8192. bias is a launch argument and changes
- * nothing. The operation pack has one row. det takes only members that sum
- * every output in one order, whatever M is: one pass over K, never split
- * between warps or CTAs.
+ * nothing. The operations pack and quant have one row. det takes only members
+ * that sum every output in one order, whatever M is: one pass over K, never
+ * split between warps or CTAs.
  *
  * Returns HM_OK, HM_E_INVALID (hm_spec_check's rules, no target) or
  * HM_E_UNSUPPORTED (no kernel of this build does that on this target, or there
@@ -71,9 +73,11 @@ size_t hm_plan_sms_list(const struct hm_target *target, uint32_t *sms,
     size_t max);
 
 /**
- * Every configuration that any request of this build can lead to on a target,
- * each once: what the compile tests build. Returns how many there are; writes
- * at most max.
+ * What the compile tests build for a target, each once: every configuration
+ * that a request of a main format (plan_list.c) can lead to; of the other
+ * formats a small and a large member each, whose device code differs from the
+ * main ones' in the format alone. Returns how many there are; writes at most
+ * max.
  */
 size_t hm_plan_all_configs(const struct hm_target *target,
     struct hm_config *configs, size_t max);

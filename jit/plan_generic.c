@@ -6,22 +6,20 @@
 #include "jit/plan_impl.h"
 
 struct hm_config
-hm_plan_mma_config(const struct hm_plan_problem *problem,
+hm_plan_mma_config(const struct hm_config *format,
     const struct hm_tune_mma *tune)
 {
-	return (struct hm_config){
-	    .family = HM_FAMILY_MMA,
-	    .act = problem->act,
-	    .group = problem->group,
-	    .zero = problem->zero,
-	    .threads = 32 * tune->warps_n * tune->warps_m * tune->warps_k,
-	    .tile_tokens = tune->tile_tokens,
-	    .tile_rows = tune->tile_rows,
-	    .stages = tune->stages,
-	    .warps_n = tune->warps_n,
-	    .warps_m = tune->warps_m,
-	    .warps_k = tune->warps_k,
-	};
+	struct hm_config config = *format;
+
+	config.family = HM_FAMILY_MMA;
+	config.threads = 32 * tune->warps_n * tune->warps_m * tune->warps_k;
+	config.tile_tokens = tune->tile_tokens;
+	config.tile_rows = tune->tile_rows;
+	config.stages = tune->stages;
+	config.warps_n = tune->warps_n;
+	config.warps_m = tune->warps_m;
+	config.warps_k = tune->warps_k;
+	return config;
 }
 
 /* First M, above 64, from which the widest tiles number at least the SMs. */
@@ -55,7 +53,8 @@ hm_plan_generic(const struct hm_plan_problem *problem, struct hm_plan *plan)
 			continue;
 		if (row.m_hi > HM_PLAN_MAX_M)
 			row.m_hi = HM_PLAN_MAX_M;
-		row.config = hm_plan_mma_config(problem, &hm_tune_mma[i]);
+		row.config =
+		    hm_plan_mma_config(&problem->format, &hm_tune_mma[i]);
 		row.cluster = 1;
 		hm_plan_add(plan, &row);
 		m = row.m_hi + 1;

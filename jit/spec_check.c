@@ -93,6 +93,29 @@ spec_check_type(const char *name, uint32_t type, const uint32_t *types,
 
 #define N_TYPES(types) (sizeof(types) / sizeof((types)[0]))
 
+/* What the sums are kept in follows from what is summed. */
+static int
+spec_check_sums(const struct hm_request *request, struct hm_errbuf *errbuf)
+{
+	uint32_t a_type = request->a_type;
+
+	if (request->acc_type == HM_TYPE_F16 &&
+	    (a_type == HM_TYPE_BF16 || hm_type_is_int(a_type))) {
+		hm_errbuf_set(errbuf,
+		    "acc=f16: takes f16 or fp8 activations, products of bf16 "
+		    "or integers leave its range");
+		return HM_E_INVALID;
+	}
+	if (request->acc_type == HM_ACC_PRECISE && a_type != HM_TYPE_E4M3 &&
+	    a_type != HM_TYPE_E5M2) {
+		hm_errbuf_set(errbuf,
+		    "acc=precise: takes fp8 activations, all others are "
+		    "summed precisely");
+		return HM_E_INVALID;
+	}
+	return HM_OK;
+}
+
 static int
 spec_check_types(const struct hm_request *request, struct hm_errbuf *errbuf)
 {
@@ -103,7 +126,8 @@ spec_check_types(const struct hm_request *request, struct hm_errbuf *errbuf)
 	static const uint32_t scale_types[] = {HM_TYPE_F32, HM_TYPE_BF16,
 	    HM_TYPE_F16, HM_TYPE_E4M3, HM_TYPE_E5M2, HM_TYPE_E8M0,
 	    HM_TYPE_SINT(8)};
-	static const uint32_t acc_types[] = {HM_TYPE_F32, HM_TYPE_F16};
+	static const uint32_t acc_types[] = {HM_TYPE_F32, HM_TYPE_F16,
+	    HM_ACC_PRECISE};
 	static const uint32_t q_types[] = {0, HM_TYPE_E4M3, HM_TYPE_SINT(8)};
 	int error;
 
@@ -121,17 +145,7 @@ spec_check_types(const struct hm_request *request, struct hm_errbuf *errbuf)
 	if (error == HM_OK)
 		error = spec_check_type("q", request->q_type, q_types,
 		    N_TYPES(q_types), errbuf);
-	if (error != HM_OK)
-		return error;
-	if (request->acc_type == HM_TYPE_F16 &&
-	    (request->a_type == HM_TYPE_BF16 ||
-		hm_type_is_int(request->a_type))) {
-		hm_errbuf_set(errbuf,
-		    "acc=f16: takes f16 or fp8 activations, products of bf16 "
-		    "or integers leave its range");
-		return HM_E_INVALID;
-	}
-	return HM_OK;
+	return error == HM_OK ? spec_check_sums(request, errbuf) : error;
 }
 
 static bool
@@ -382,18 +396,22 @@ spec_check_output(const struct hm_request *request, struct hm_errbuf *errbuf)
 		return HM_E_INVALID;
 	}
 	if (request->epilogue > HM_EPILOGUE_SWIGLU_OAI ||
-	    (request->epilogue != HM_EPILOGUE_NONE && !spec_is_gemm(request))) {
+	    (request->epilogue != HM_EPILOGUE_NONE && !spec_is_gemm(request) &&
+		request->operation != HM_OPERATION_QUANT)) {
 		hm_errbuf_set(errbuf,
-		    "epi: takes none, silu-mul or swiglu-oai, behind gemm or "
-		    "moe-*");
+		    "epi: takes none, silu-mul or swiglu-oai, with gemm, "
+		    "moe-* or quant");
 		return HM_E_INVALID;
 	}
-	if (request->q_type != 0 && request->epilogue == HM_EPILOGUE_NONE) {
+	if (request->q_type != 0 &&
+	    (request->epilogue == HM_EPILOGUE_NONE || !spec_is_gemm(request))) {
 		hm_errbuf_set(errbuf,
-		    "q: takes an epilogue before it, as in epi=silu-mul");
+		    "q: takes an epilogue before it, as in gemm with "
+		    "epi=silu-mul");
 		return HM_E_INVALID;
 	}
-	if (request->epilogue != HM_EPILOGUE_NONE && request->n % 2 != 0) {
+	if (request->epilogue != HM_EPILOGUE_NONE && spec_is_gemm(request) &&
+	    request->n % 2 != 0) {
 		hm_errbuf_set(errbuf,
 		    "n=%u: takes an even number with epi, gate and up are "
 		    "halves",

@@ -44,6 +44,13 @@ static const struct hm_spec_word spec_layouts[] = {
     {NULL, 0},
 };
 
+static const struct hm_spec_word spec_sums[] = {
+    {"f32", HM_TYPE_F32},
+    {"f16", HM_TYPE_F16},
+    {"precise", HM_ACC_PRECISE},
+    {NULL, 0},
+};
+
 static const struct hm_spec_word spec_epilogues[] = {
     {"none", HM_EPILOGUE_NONE},
     {"silu-mul", HM_EPILOGUE_SILU_MUL},
@@ -84,7 +91,8 @@ const struct hm_spec_field hm_spec_fields[] = {
 	0},
     {"bias", AT(bias), NULL, TAKES_FLAG, HM_SPEC_NUMBER, 1},
     {"det", AT(deterministic), NULL, TAKES_FLAG, HM_SPEC_NUMBER, 1},
-    {"acc", AT(acc_type), NULL, "takes f32 or f16", HM_SPEC_TYPE, 0},
+    {"acc", AT(acc_type), spec_sums, "takes f32, f16 or precise", HM_SPEC_WORD,
+	0},
     {"epi", AT(epilogue), spec_epilogues, "takes none, silu-mul or swiglu-oai",
 	HM_SPEC_WORD, 0},
     {"q", AT(q_type), NULL, "takes e4m3 or s8", HM_SPEC_TYPE, 0},

@@ -186,7 +186,7 @@ HM_DEV void multiply(sums &acc, const gemm_params &p, const place &at) {
     dequant_terms terms[row_tiles];
 #pragma unroll
     for (int r = 0; r < row_tiles; r++)
-        terms[r] = integer_terms<act>();
+        terms[r] = unit_terms<act>();
     clear(acc);
     /* Weights do not depend on the grid before us; they belong to the group of stage 0. */
 #pragma unroll 1

@@ -6,27 +6,33 @@
  *
  *   [N/64][K/128] chunks, N padded to 64 and K to 128; one chunk holds 64 rows by 128 k:
  *
- *     0      codes, [half 0..1][row tile 0..3][lane 0..31][16 bytes]
- *              half      64 k of the chunk           row tile  16 of its rows
- *     4096   scales, one line of 128 bytes per group of the chunk, k ascending:
- *              [row tile][g 0..7][2]: the 16-bit r of rows g and g + 8, so that a lane finds its
- *              two scales in one 32-bit word
- *     then   zero points, one line per group in the same order: u8 (64 bytes) or 16-bit (128)
- *     then   padding to a multiple of 128 bytes
+ *     codes    [half 0..1][row tile 0..3][piece][lane 0..31][16 bytes]
+ *                half   64 k of the chunk        row tile  16 of its rows
+ *                piece  one with 4-bit weights, two with 8-bit weights
+ *     scales   one line per group of the chunk, k ascending: [row tile][g 0..7][2], the scales of
+ *                rows g and g + 8, so that a lane finds its two in one load; 1, 2 or 4 bytes each
+ *     zeros    zero points, one line per group in the same order: u8 (64 bytes) or 16-bit (128)
+ *     then     padding to a multiple of 128 bytes
  *
- * The 16 bytes of lane (g, t) are four words, one per k16 step. A word is the whole A fragment of
- * mma.m16n8k16 (PTX ISA, "Matrix Fragments for mma.m16n8k16"), four bits a weight:
+ * A lane (g, t) owns registers of the A fragment of every step j of a half: of mma.m16n8k16 for
+ * 16-bit activations (j = 0..3), of m16n8k32 for 8-bit ones (j = 0..1). PTX ISA, "Matrix
+ * Fragments for mma.m16n8k16" and "... k32":
  *
- *     bits of the bf16 word     31..28 27..24 23..20 19..16 | 15..12 11..8  7..4   3..0
- *     register i of the fragment  3      2      1      0    |   3      2      1     0
- *     half h                                 1              |           0
+ *     16-bit   register i, half h  =  row g + 8 * (i & 1),  k = 16 j + 8 * (i >> 1) + 2 * t + h
+ *      8-bit   register i, byte c  =  row g + 8 * (i & 1),  k = 32 j + 16 * (i >> 1) + 4 * t + c
  *
- *     register i, half h  =  row g + 8 * (i & 1),  k = 16 * step + 8 * (i >> 1) + 2 * t + h
+ * Its words, the 16 bytes of piece 0 and then those of piece 1, hold
  *
- * For f16 the same word is rotated left by three bits (dequant.cuh says why).
+ *     16-bit   4-bit weights   word j            all four registers of step j
+ *              8-bit weights   word 2 j + p      registers 2 p and 2 p + 1
+ *      8-bit   4-bit weights   word 2 j + p      registers 2 p and 2 p + 1
+ *              8-bit weights   word 4 j + i      register i, as the instruction takes it
  *
- * wgmma with A in registers uses this very fragment, 16 rows per warp, so one pack serves all
- * kernels (PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16").
+ * Where a code's bits lie inside its word is the business of dequant.cuh: each type sits where its
+ * target wants it.
+ *
+ * wgmma with A in registers uses these very fragments, 16 rows per warp, so one pack serves all
+ * kernels (PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16", "... k32").
  */
 #pragma once
 #include "prelude.cuh"
@@ -35,11 +41,18 @@
 /* ---- a chunk ---- */
 
 enum {
-    half_code_bytes = 2048, /* 64 rows by 64 k, four bits each */
+    step_k = act_bits == 16 ? 16 : 32,
+    steps_per_half = 64 / step_k,
+    piece_bytes = 512,           /* 16 bytes of every lane */
+    pieces = weight_bits / 4,    /* of a row tile in a half */
+    words_per_half = 4 * pieces, /* of a lane, in a row tile */
+    words_per_step = words_per_half / steps_per_half,
+    half_code_bytes = 64 * 64 * weight_bits / 8, /* 64 rows by 64 k */
     code_bytes = 2 * half_code_bytes,
     groups_per_chunk = group_k == 0 ? 0 : 128 / group_k,
     groups_per_half = group_k == 0 ? 0 : (group_k >= 64 ? 1 : 64 / group_k),
-    scale_line = 128, /* 64 rows by 16 bits */
+    scale_size = scale == scale_f32 ? 4 : (scale >= scale_e8m0 ? 1 : 2), /* bytes */
+    scale_line = 64 * scale_size,
     zero_line = zero == zero_none ? 0 : (zero == zero_int ? 64 : 128),
 };
 
@@ -79,36 +92,37 @@ HM_DEV constexpr u32 first_group_of_half(u32 half) {
 
 /* ---- where a lane reads ---- */
 
-/* Its 16 bytes of codes of a row tile, from the start of the codes of a half. */
-HM_DEV constexpr u32 lane_codes(u32 row_tile, u32 lane) { return row_tile * 512 + lane * 16; }
-/* Its two scales (32 bits), or two float zero points, from the start of a line. */
-HM_DEV constexpr u32 lane_scales(u32 row_tile, u32 lane) { return row_tile * 32 + lane / 4 * 4; }
-/* Its two integer zero points (16 bits), from the start of a line. */
-HM_DEV constexpr u32 lane_zero_codes(u32 row_tile, u32 lane) {
-    return row_tile * 16 + lane / 4 * 2;
+/* Its 16 bytes of piece 0 of a row tile, from the start of the codes of a half. */
+HM_DEV constexpr u32 lane_codes(u32 row_tile, u32 lane) {
+    return row_tile * (pieces * piece_bytes) + lane * 16;
 }
+/* Its two scales, from the start of a line. */
+HM_DEV constexpr u32 lane_scales(u32 row_tile, u32 lane) {
+    return row_tile * (16 * scale_size) + lane / 4 * (2 * scale_size);
+}
+/* Its two zero points, from the start of a line: 16 or 32 bits. */
 HM_DEV constexpr u32 lane_zeros(u32 row_tile, u32 lane) {
-    return zero == zero_int ? lane_zero_codes(row_tile, lane) : lane_scales(row_tile, lane);
+    return zero == zero_int ? row_tile * 16 + lane / 4 * 2 : row_tile * 32 + lane / 4 * 4;
 }
 
-/* Group boundaries inside a half, by k16 step. A group of 128 or a channel has none inside. */
+/* Group boundaries inside a half, by step. A group of 128 or a channel has none inside. */
 HM_DEV constexpr bool step_starts_group(u32 step) {
-    return group_k != 0 && group_k < 128 && step * 16 % group_k == 0;
+    return group_k != 0 && group_k < 128 && step * step_k % group_k == 0;
 }
 HM_DEV constexpr bool step_ends_group(u32 step) {
-    return group_k != 0 && group_k < 128 && (step + 1) * 16 % group_k == 0;
+    return group_k != 0 && group_k < 128 && (step + 1) * step_k % group_k == 0;
 }
 /* The group of a step, counted from the first group of the half. */
 HM_DEV constexpr u32 group_of_step(u32 step) {
-    return group_k == 0 || group_k >= 64 ? 0 : step * 16 / group_k;
+    return group_k == 0 || group_k >= 64 ? 0 : step * step_k / group_k;
 }
 
 /* ---- fragments ---- */
 
-/* Row (0..15) and k (0..15) of register i, half h of the A fragment of a lane. */
+/* Row (0..15) and k (0..step_k - 1) of register i, element e (half or byte) of a lane. */
 HM_DEV constexpr u32 fragment_row(u32 lane, u32 i) { return lane / 4 + 8 * (i & 1); }
-HM_DEV constexpr u32 fragment_k(u32 lane, u32 i, u32 h) {
-    return 8 * (i >> 1) + 2 * (lane % 4) + h;
+HM_DEV constexpr u32 fragment_k(u32 lane, u32 i, u32 e) {
+    return step_k / 2 * (i >> 1) + step_k / 8 * (lane % 4) + e;
 }
 /* Row (0..15) and token (0..7) of accumulator e = 0..3 of an m16n8 tile. */
 HM_DEV constexpr u32 accumulator_row(u32 lane, u32 e) { return lane / 4 + 8 * (e >> 1); }
@@ -148,7 +162,7 @@ HM_DEV constexpr u32 output_piece_last8(u32 first_token, u32 warp, u32 lane) {
  * Descriptor of a K-major B tile with 128-byte swizzled rows (PTX ISA, "Matrix Descriptor"):
  *   bits 0-13   address / 16          16-29  leading offset / 16, unused here, 1
  *   bits 32-45  stride / 16: 8 rows of 128 bytes = 1024      62-63  1 = 128-byte swizzle
- * The next k16 step lies 32 bytes further inside the row; the hardware applies the swizzle to the
+ * The next step lies 32 bytes further inside the row; the hardware applies the swizzle to the
  * absolute address, so adding to the start address is right. Shared memory ends below 2^18, so
  * smem / 16 needs no mask.
  */

@@ -33,6 +33,47 @@ HM_DEV constexpr tile_place tile_at(u32 number, u32 n_tiles, u32 m_tiles, u32 ba
 }
 
 /*
+ * Kernel H, persistent: what a CTA works on, in order. Of `tiles` whole tiles it takes every
+ * tile_step-th. Behind those come tiles that all CTAs share along K (stream-K): their stages, one
+ * tile after the other, are units, in equal shares. A share begins with the end of a tile, if its
+ * first unit lies inside one, because another share waits for that; then come tiles that it begins.
+ *
+ *     tile (4 stages)   0       | 1       | 2
+ *     unit              0 1 2 3 | 4 5 6 7 | 8 ..      4 shares of 12 units
+ *     share             0 0 0 1 | 1 1 2 2 | 2 3 ..    share 1: (0, 3, 1), then (1, 0, 2)
+ */
+struct work {
+    u32 tile, first, count; /* stages [first, first + count) of a tile; none: the end */
+};
+
+/* Shares of the units: the first `larger` have base + 1, the others base. */
+struct shares {
+    u32 base, larger;
+};
+HM_DEV constexpr shares shares_of(u32 units, u32 n_shares) {
+    return {units / n_shares, units % n_shares};
+}
+HM_DEV constexpr u32 share_begin(shares of, u32 share) {
+    return share * of.base + smaller(share, of.larger);
+}
+HM_DEV constexpr u32 share_size(shares of, u32 share) { return of.base + (share < of.larger); }
+
+/* Work number i of share `share`, which takes the whole tiles first_tile + j * tile_step < tiles.
+ * Shared tiles are numbered behind the whole ones; a tile has `stages`. */
+HM_DEV constexpr work work_at(u32 i, shares of, u32 share, u32 stages, u32 first_tile,
+    u32 tile_step, u32 tiles) {
+    const u32 begin = share_begin(of, share), end = begin + share_size(of, share);
+    const u32 first = begin / stages, pieces = begin == end ? 0 : (end - 1) / stages - first + 1;
+    if (i < pieces) {
+        const u32 start = (first + i) * stages;
+        const u32 from = begin > start ? begin - start : 0;
+        return {tiles + first + i, from, smaller(end - start, stages) - from};
+    }
+    const u32 tile = first_tile + (i - pieces) * tile_step;
+    return {tile, 0, tile < tiles ? stages : 0};
+}
+
+/*
  * Kernel S: what one warp works on. A cluster owns the row groups [group_begin, group_end); inside
  * it K is split over cluster rank and warp, and the warp sets of a CTA take every sets-th group.
  */

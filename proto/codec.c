@@ -120,6 +120,7 @@ static const struct hm_wire_field range_fields[] = {
     HM_ROW_ANY(Range, range, prefetch),
     HM_ROW_ANY(Range, range, weight_policy),
     HM_ROW_ANY(Range, range, grid),
+    HM_ROW_ANY(Range, range, split_tail),
 };
 static const struct hm_wire_message range_message =
     HM_WIRE_MESSAGE(range, range_fields);
@@ -163,6 +164,13 @@ static const struct hm_wire_field record_fields[] = {
 };
 static const struct hm_wire_message record_message =
     HM_WIRE_MESSAGE(record, record_fields);
+
+static const struct hm_wire_field admin_fields[] = {
+    HM_ROW_ENUM(Admin, admin, command, HM_ADMIN_RELOAD),
+    HM_ROW_BYTES(Admin, admin, key, struct hm_digest),
+};
+static const struct hm_wire_message admin_message =
+    HM_WIRE_MESSAGE(admin, admin_fields);
 
 /* Messages of one field that are not a struct of ours. */
 struct hm_codec_cancel {
@@ -428,6 +436,26 @@ hm_codec_unpack_explain(const uint8_t *body, size_t n_body,
 	error = hm_wire_unpack_plain(&explain_message, body, n_body, &explain);
 	if (error == HM_OK)
 		*key_out = explain.key;
+	return error;
+}
+
+int
+hm_codec_pack_admin(const struct hm_admin *admin, uint8_t *buffer, size_t size,
+    size_t *n_out)
+{
+	return hm_wire_pack_plain(&admin_message, admin, buffer, size, n_out);
+}
+
+int
+hm_codec_unpack_admin(const uint8_t *body, size_t n_body,
+    struct hm_admin *admin_out)
+{
+	struct hm_admin admin = {0};
+	int error;
+
+	error = hm_wire_unpack_plain(&admin_message, body, n_body, &admin);
+	if (error == HM_OK)
+		*admin_out = admin;
 	return error;
 }
 

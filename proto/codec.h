@@ -34,7 +34,8 @@
 
 #define HM_SCHEMA 1u
 
-#define HM_CAPABILITY_FD 1u
+#define HM_CAPABILITY_FD    1u
+#define HM_CAPABILITY_ADMIN 2u /* of a daemon: answers ADMIN */
 
 struct hm_hello {
 	uint32_t schema;
@@ -72,6 +73,21 @@ struct hm_compile {
 	uint32_t source_bytes;
 };
 
+enum hm_admin_command {
+	HM_ADMIN_VERIFY = 1,    /* every stored value */
+	HM_ADMIN_EVICT = 2,     /* one key */
+	HM_ADMIN_EVICT_ALL = 3, /* all that is not pinned */
+	HM_ADMIN_PIN = 4,
+	HM_ADMIN_UNPIN = 5,
+	HM_ADMIN_DRAIN = 6, /* finish what runs, then leave */
+	HM_ADMIN_RELOAD = 7 /* read the configuration again */
+};
+
+struct hm_admin {
+	uint32_t command; /* enum hm_admin_command */
+	struct hm_digest key;
+};
+
 struct hm_meta {
 	char spec[256];
 	char arch[16];
@@ -97,6 +113,7 @@ struct hm_range {
 	uint32_t prefetch;
 	uint32_t weight_policy;
 	uint32_t grid;
+	uint32_t split_tail;
 };
 
 enum hm_reply_status {
@@ -182,6 +199,10 @@ int hm_codec_pack_explain(const struct hm_digest *key, uint8_t *buffer,
     size_t size, size_t *n_out);
 int hm_codec_unpack_explain(const uint8_t *body, size_t n_body,
     struct hm_digest *key_out);
+int hm_codec_pack_admin(const struct hm_admin *admin, uint8_t *buffer,
+    size_t size, size_t *n_out);
+int hm_codec_unpack_admin(const uint8_t *body, size_t n_body,
+    struct hm_admin *admin_out);
 /* Meta alone is also what the cache stores beside an image. */
 int hm_codec_pack_meta(const struct hm_meta *meta, uint8_t *buffer, size_t size,
     size_t *n_out);

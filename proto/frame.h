@@ -39,11 +39,13 @@ enum hm_frame_type {
 	HM_FRAME_STATS = 7,
 	HM_FRAME_STOP = 8,
 	HM_FRAME_EXPLAIN = 9, /* a key: is it stored, and its record */
+	HM_FRAME_ADMIN = 10,  /* a command of struct hm_admin */
 
 	HM_FRAME_WELCOME = 64, /* reply to HELLO */
 	HM_FRAME_KERNEL = 65,  /* one result of GET or COMPILE */
 	HM_FRAME_PROGRESS = 66,
-	HM_FRAME_TEXT = 67,   /* JSON of STATUS, STATS; answer to PING, STOP */
+	HM_FRAME_TEXT =
+	    67, /* JSON of STATUS, STATS, ADMIN; answer to PING, STOP */
 	HM_FRAME_ERROR = 68,  /* the request as a whole is refused */
 	HM_FRAME_RECORD = 69, /* reply to EXPLAIN; record in raw */
 	HM_FRAME_PART = 70,   /* raw bytes of a result too large for one packet;

@@ -35,6 +35,11 @@ enum hm_kind {
 #define HM_TYPE_E2M1           HM_TYPE(HM_KIND_FLOAT, 2, 1)
 #define HM_TYPE_E8M0           HM_TYPE(HM_KIND_UEXP, 8, 0)
 
+/* No type, but a value of acc_type beside HM_TYPE_F32 and HM_TYPE_F16: sums of
+ * fp8 products in fp32, without the tensor cores' shorter one over more than
+ * 512 k. */
+#define HM_ACC_PRECISE HM_TYPE(HM_KIND_NONE, 0, 1)
+
 enum hm_operation {
 	HM_OPERATION_GEMM = 1,
 	HM_OPERATION_MOE_INDEXED = 2,
@@ -92,7 +97,7 @@ struct hm_request {
 	uint32_t act_layout; /* 0 = k-major, 1 = m-major */
 	uint32_t bias;
 	uint32_t deterministic;
-	uint32_t acc_type; /* HM_TYPE_F32 or HM_TYPE_F16 */
+	uint32_t acc_type; /* HM_TYPE_F32, HM_TYPE_F16 or HM_ACC_PRECISE */
 	uint32_t epilogue; /* enum hm_epilogue */
 	uint32_t q_type;   /* result quantized to; 0 = not */
 	uint32_t mx_exact; /* 0 = fused, 1 = exact */

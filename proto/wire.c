@@ -27,6 +27,7 @@ union wire_any {
 	Humming__Welcome welcome;
 	Humming__Cancel cancel;
 	Humming__Explain explain;
+	Humming__Admin admin;
 	Humming__Progress progress;
 	Humming__Text text;
 	Humming__Error error;

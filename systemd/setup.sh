@@ -17,7 +17,7 @@ BUILD_PACKAGES='gcc libc6-dev cmake ninja-build pkg-config
   libsodium-dev libxxhash-dev libjansson-dev libinih-dev'
 TEST_PACKAGES='g++ libcmocka-dev perl clang-format systemd util-linux procps
   python3'
-CHECK_PACKAGES='clang clang-tidy libclang-rt-14-dev llvm gcovr'
+CHECK_PACKAGES='clang clang-tidy libclang-rt-14-dev llvm gcovr valgrind cppcheck'
 
 usage() {
 	cat <<END
@@ -26,7 +26,7 @@ usage: sh systemd/setup.sh [--tests] [--checks] [--nvrtc-wheel] [--quiet]
 Install what building hummingd needs (Debian 12).
   --tests        also what the tests need
   --checks       also clang and the tools of the presets clang, fuzz, analyze
-                 and coverage
+                 and coverage, valgrind, cppcheck
   --nvrtc-wheel  unpack the NVRTC wheel even where a CUDA toolkit is installed
   --quiet        say nothing unless something is installed or fails
 END

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * chaos_flat.c - a great many requests of 32 clients at once, with clients
+ * chaos_flat.c - a great many requests of 64 clients at once, with clients
  * that cancel, vanish and misspell among them: memory and descriptors of the
  * daemon stay what they were.
  *
@@ -17,7 +17,7 @@
 
 #include "tests/chaos/chaos.h"
 
-#define N_CLIENTS 32u
+#define N_CLIENTS 64u
 #define N_SAMPLES 10u
 #define N_LARGE   24u /* kernels with images that go by descriptor */
 
@@ -25,7 +25,7 @@
 /* DESIGN.md section 9: anonymous memory beside the hot bytes. */
 #define MAX_BYTES (24u << 20)
 /* What an allocator may keep between the first sample and the last. */
-#define SLACK_BYTES (1u << 20)
+#define SLACK_BYTES (2u << 20)
 #endif
 
 static struct harness harness;

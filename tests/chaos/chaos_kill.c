@@ -25,7 +25,7 @@
 #include "tests/chaos/chaos.h"
 
 #define N_CLIENTS   4u
-#define MAX_KEYS    65536u
+#define MAX_KEYS    262144u
 #define N_LOOKBACK  24u /* earlier keys asked for again after each kill */
 #define MAX_LIFE_MS 400u
 #define MAX_WORKERS 8u

@@ -33,7 +33,11 @@ fuzz_one(const uint8_t *data, size_t size)
 			    &model.layers[l].request;
 
 			fuzz_require(model.layers[l].name[0] != '\0');
-			fuzz_require(request->n > 0 && request->k > 0);
+			/* What quantizes has a width alone. */
+			fuzz_require(
+			    (request->n > 0) !=
+			    (request->operation == HM_OPERATION_QUANT));
+			fuzz_require(request->k > 0);
 			fuzz_require(hm_spec_check(request, NULL) == HM_OK);
 		}
 	}

@@ -13,7 +13,7 @@ usage: sh tests/fuzz/run.sh [--seconds N] [--seed N] [--build DIR] [--keep]
                             [DECODER...]
 
 Fuzz all decoders, or those named (codec, config, elf, frame, model, report,
-spec). Exits 1 when one breaks, and leaves the input as BUILD/fuzz/DECODER/crash-*.
+spec, store, value). Exits 1 when one breaks, and leaves the input as BUILD/fuzz/DECODER/crash-*.
   --seconds N  for each decoder (default 20)
   --seed N     the same inputs every time, as far as the time reaches; what was
                found before is not used (default: others every time)

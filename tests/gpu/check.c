@@ -129,7 +129,8 @@ check_run(struct check *check, const struct check_kernel *kernel, uint32_t m,
 	struct ops_measure measure;
 	struct ops_output output;
 	char text[256];
-	double bound = problem_bound(&kernel->kernel->config);
+	double bound =
+	    problem_bound(&check->problem.spec, &kernel->kernel->config);
 
 	run.bias = bias;
 	run.padded = padded;
@@ -198,17 +199,33 @@ check_repeat(struct check *check, const struct check_kernel *kernel, uint32_t m,
 	}
 }
 
-struct problem_spec
-check_format(uint32_t index)
+void
+check_same_rows(struct check *check, const struct check_kernel *most,
+    uint32_t m_most, const struct check_kernel *few, uint32_t m)
 {
-	static const uint32_t groups[] = {0, 128, 64, 32};
-	struct problem_spec spec = {0};
+	struct run run = check_make_run(check, most, m_most);
+	struct problem *problem = &check->problem;
+	size_t before = (size_t)PROBLEM_GUARD_ROWS * problem->spec.n;
+	struct ops_output output;
+	char text[96];
+	uint32_t n = 0;
 
-	spec.act = index % 2 == 0 ? HM_CONFIG_ACT_BF16 : HM_CONFIG_ACT_F16;
-	index /= 2; /* 0: channel; 1..9: group x zero point */
-	if (index > 0) {
-		spec.group = groups[1 + (index - 1) % 3];
-		spec.zero = (index - 1) / 3;
-	}
-	return spec;
+	if (!check_start(check, most, &run, &output))
+		return;
+	problem_keep(problem, &output, run.stream);
+	run = check_make_run(check, few, m);
+	if (!check_start(check, few, &run, &output))
+		return;
+	n = ops_count_different(problem->d_kept + before, problem->d_c + before,
+	    (size_t)m * problem->spec.n, run.stream);
+	snprintf(text, sizeof text, "%u outputs differ from those at M=%u", n,
+	    m_most);
+	if (n != 0)
+		check_fail(check, few, m, text);
+}
+
+struct problem_spec
+check_format(size_t index)
+{
+	return (struct problem_spec){.format = format_at(index)};
 }

@@ -52,8 +52,12 @@ void check_repeat(struct check *check, const struct check_kernel *kernel,
 void check_fail(struct check *check, const struct check_kernel *kernel,
     uint32_t m, const char *text);
 
-/* The 20 formats that the kernels know, as specs without sizes. */
-#define CHECK_N_FORMATS 20u
-struct problem_spec check_format(uint32_t index);
+/* Run at m_most and at m tokens, each with its kernel: the first m tokens have
+ * the same bits. */
+void check_same_rows(struct check *check, const struct check_kernel *most,
+    uint32_t m_most, const struct check_kernel *few, uint32_t m);
+
+/* format_at(index) as a spec without sizes. */
+struct problem_spec check_format(size_t index);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 #include <cuda_runtime.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,18 +81,100 @@ to_float(uint16_t bits, bool is_f16)
 }
 
 __device__ float
+from_fp8(uint8_t bits, __nv_fp8_interpretation_t type)
+{
+	return __half2float(__half(__nv_cvt_fp8_to_halfraw(bits, type)));
+}
+
+/* An element of activations as its type. */
+__device__ void
+store_value(const ops_activations &a, size_t at, float value)
+{
+	uint8_t *bytes = static_cast<uint8_t *>(a.d_a);
+	switch (a.type) {
+	case OPS_E4M3:
+		bytes[at] =
+		    __nv_cvt_float_to_fp8(value, __NV_SATFINITE, __NV_E4M3);
+		return;
+	case OPS_E5M2:
+		bytes[at] =
+		    __nv_cvt_float_to_fp8(value, __NV_SATFINITE, __NV_E5M2);
+		return;
+	case OPS_S8:
+		bytes[at] =
+		    uint8_t(int8_t(fminf(fmaxf(rintf(value), -127.f), 127.f)));
+		return;
+	default:
+		static_cast<uint16_t *>(a.d_a)[at] =
+		    to_bits(double(value), a.type == OPS_F16);
+	}
+}
+
+/* Beyond k: what must not be read shows. */
+__device__ void
+store_poison(const ops_activations &a, size_t at)
+{
+	if (a.type < OPS_E4M3)
+		static_cast<uint16_t *>(a.d_a)[at] = 0xffff;
+	else
+		static_cast<uint8_t *>(a.d_a)[at] =
+		    a.type == OPS_S8 ? 0x80 : 0xff;
+}
+
+__device__ float
+load_value(const ops_activations &a, size_t at)
+{
+	const uint8_t *bytes = static_cast<const uint8_t *>(a.d_a);
+	switch (a.type) {
+	case OPS_E4M3:
+		return from_fp8(bytes[at], __NV_E4M3);
+	case OPS_E5M2:
+		return from_fp8(bytes[at], __NV_E5M2);
+	case OPS_S8:
+		return float(int8_t(bytes[at]));
+	default:
+		return to_float(static_cast<const uint16_t *>(a.d_a)[at],
+		    a.type == OPS_F16);
+	}
+}
+
+__device__ double
+load_scale(const ops_activations &a, uint32_t m, uint32_t k)
+{
+	if (a.d_scales == nullptr)
+		return 1;
+	return double(
+	    a.d_scales[size_t(m) * a.scale_step +
+		       size_t(k / OPS_SCALE_GROUP) * a.scale_group_step]);
+}
+
+/* Standard deviation of OPS_NORMAL: the largest of a few thousand values is
+ * near the largest that the type has, as after quantization. */
+__device__ float
+spread(uint32_t type)
+{
+	return type == OPS_E4M3   ? 112.f
+	       : type == OPS_E5M2 ? 8192.f
+	       : type == OPS_S8   ? 32.f
+				  : 1.f;
+}
+
+__device__ float
 input_value(const ops_activations &a, uint32_t m, uint32_t k)
 {
 	const uint64_t at =
 	    (uint64_t(a.seed) << 40) + uint64_t(m) * 1000003u + k;
 	if (a.inputs == OPS_ONE_HOT)
 		return k == (m * 37u + 11u) % a.k ? 1.f : 0.f;
-	if (a.inputs == OPS_INTEGERS)
-		return float(int(hash(at) % 9) - 4);
+	if (a.inputs == OPS_INTEGERS) {
+		const bool fp8 = a.type == OPS_E4M3 || a.type == OPS_E5M2;
+		return fp8 ? float(int(hash(at) % 5) - 2)
+			   : float(int(hash(at) % 9) - 4);
+	}
 	float sum = 0; /* four uniforms of variance 1/12 each, times sqrt(3) */
 	for (int i = 0; i < 4; i++)
 		sum += float(hash(at * 4 + i) & 0xffff) / 65536.f - .5f;
-	return sum * 1.732f;
+	return sum * 1.732f * spread(a.type);
 }
 
 __global__ void
@@ -101,8 +184,30 @@ fill_kernel(ops_activations a)
 		       m = blockIdx.y;
 	if (k >= a.ld)
 		return;
-	uint16_t *out = static_cast<uint16_t *>(a.d_a) + size_t(m) * a.ld + k;
-	*out = k < a.k ? to_bits(input_value(a, m, k), a.is_f16) : 0xffff;
+	const size_t at = size_t(m) * a.ld + k;
+	if (k < a.k)
+		store_value(a, at, input_value(a, m, k));
+	else
+		store_poison(a, at);
+}
+
+__global__ void
+fill_scales_kernel(ops_activations a, uint32_t n_groups)
+{
+	const uint32_t m = blockIdx.x * blockDim.x + threadIdx.x,
+		       g = blockIdx.y;
+	if (m >= a.m || g >= n_groups)
+		return;
+	/* Of tokens and groups that share one, all write the same. */
+	const uint32_t r = hash((uint64_t(a.seed) << 40) +
+				uint64_t(a.scale_step ? m : 0) * 65537u +
+				(a.scale_group_step ? g : 0));
+	const float scale =
+	    a.inputs != OPS_NORMAL
+		? exp2f(-float(r % 3))
+		: (.25f + .75f * float(r % 1024) / 1024.f) / spread(a.type);
+	a.d_scales[size_t(m) * a.scale_step + size_t(g) * a.scale_group_step] =
+	    scale;
 }
 
 __global__ void
@@ -111,6 +216,15 @@ poison_kernel(uint16_t *c, size_t n)
 	for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n;
 	     i += size_t(gridDim.x) * blockDim.x)
 		c[i] = 0xffff;
+}
+
+/* 16 KB a CTA, 64 bytes a thread. */
+__global__ void
+plain_kernel(uint4 *memory)
+{
+	for (uint32_t i = 0; i < 4; i++)
+		memory[(blockIdx.x * 4 + i) * blockDim.x + threadIdx.x] =
+		    make_uint4(i, i, i, i);
 }
 
 constexpr int tile = 32;
@@ -124,7 +238,6 @@ reference_kernel(ops_weights w, ops_activations a, ops_reference r)
 	const uint32_t x = threadIdx.x, y = threadIdx.y;
 	const uint32_t n0 = blockIdx.x * tile, t0 = blockIdx.y * tile;
 	const uint32_t groups = (w.k + w.group - 1) / w.group;
-	const uint16_t *activations = static_cast<const uint16_t *>(a.d_a);
 	double sums[4] = {0, 0, 0, 0}, squares[4] = {0, 0, 0, 0};
 	for (uint32_t k0 = 0; k0 < w.k; k0 += tile) {
 		const uint32_t k = k0 + x;
@@ -134,17 +247,17 @@ reference_kernel(ops_weights w, ops_activations a, ops_reference r)
 			if (n < w.n && k < w.k) {
 				const size_t g =
 				    size_t(n) * groups + k / w.group;
-				value =
-				    (double(w.d_codes[size_t(n) * w.k + k]) -
-					double(w.d_zeros[g])) *
-				    double(w.d_scales[g]);
+				value = (w.d_values[w.d_codes[size_t(n) * w.k +
+							      k]] -
+					    double(w.d_zeros[g])) *
+					double(w.d_scales[g]);
 			}
 			if (t < r.n_tokens && k < w.k) {
 				const uint32_t m =
 				    r.d_tokens ? r.d_tokens[t] : t;
-				token = double(
-				    to_float(activations[size_t(m) * a.ld + k],
-					a.is_f16));
+				token = double(load_value(a,
+					    size_t(m) * a.ld + k)) *
+					load_scale(a, m, k);
 			}
 			weights[i][x] = value;
 			tokens[i][x] = token;
@@ -198,7 +311,7 @@ __device__ double
 wanted_output(const ops_output &c, const ops_reference &r, uint32_t t,
     uint32_t n)
 {
-	return r.d_sums[size_t(t) * c.n + n] +
+	return r.d_sums[size_t(t) * r.n + n % r.n] +
 	       (c.d_bias ? double(c.d_bias[n]) : 0.);
 }
 
@@ -219,7 +332,7 @@ compare_kernel(ops_output c, ops_reference r, uint32_t n_tokens, sum3 *by_token,
 		if (inside) {
 			const double wanted = wanted_output(c, r, t, n);
 			const double squares =
-			    double(r.d_squares[size_t(t) * c.n + n]);
+			    double(r.d_squares[size_t(t) * r.n + n % r.n]);
 			const uint16_t bits =
 			    output_bits(c, r.d_tokens ? r.d_tokens[t] : t, n);
 			const double error =
@@ -427,6 +540,13 @@ ops_copy(void *d_to, const void *d_from, size_t n_bytes)
 	check(cudaStreamSynchronize(nullptr), "copy on the GPU");
 }
 
+void
+ops_clear(void *d_memory, size_t n_bytes)
+{
+	check(cudaMemset(d_memory, 0, n_bytes), "clear");
+	check(cudaStreamSynchronize(nullptr), "clear");
+}
+
 size_t
 ops_free_bytes(void)
 {
@@ -515,12 +635,29 @@ ops_fill(const struct ops_activations *a, void *stream)
 }
 
 void
+ops_fill_scales(const struct ops_activations *a, uint32_t n_groups,
+    void *stream)
+{
+	fill_scales_kernel<<<dim3((a->m + 255) / 256, n_groups), 256, 0,
+	    stream_of(stream)>>>(*a, n_groups);
+	check(cudaGetLastError(), "fill scales");
+}
+
+void
 ops_poison(void *d_c, size_t n, void *stream)
 {
 	const size_t blocks = (n + 1023) / 1024;
 	poison_kernel<<<unsigned(blocks < 1024 ? blocks : 1024), 256, 0,
 	    stream_of(stream)>>>(static_cast<uint16_t *>(d_c), n);
 	check(cudaGetLastError(), "poison");
+}
+
+void
+ops_plain(void *d_memory, size_t n_bytes, void *stream)
+{
+	plain_kernel<<<unsigned(n_bytes / 16384), 256, 0, stream_of(stream)>>>(
+	    static_cast<uint4 *>(d_memory));
+	check(cudaGetLastError(), "plain kernel");
 }
 
 void

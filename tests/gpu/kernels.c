@@ -22,7 +22,7 @@
 #include "client/gemm_error.h"
 #include "jit/emit.h"
 
-#define KERNELS_MAX         2048
+#define KERNELS_MAX         4096
 #define KERNELS_MAX_FILES   32
 #define KERNELS_MAX_THREADS 32
 #define KERNELS_FILE_BYTES  (256 * 1024)
@@ -413,22 +413,32 @@ kernels_build(const struct hm_driver *driver, uint32_t smem_bytes)
 }
 
 static const char *
-describe_format(const struct hm_config *config, char text[32])
+describe_format(const struct hm_config *config, char *text, size_t size)
 {
+	static const char *const acts[] = {"bf16", "f16", "e4m3", "e5m2", "s8"};
+	static const char *const weights[] = {"u4", "u8", "e2m1", "e4m3"};
+	static const char *const scales[] = {"", ":bf16", ":f16", ":f32",
+	    ":e8m0", ":mx"};
 	static const char *const zeros[] = {"", " zp=int", " zp=float"};
+	char promote[16] = "";
 
-	snprintf(text, 32, "%s g%u%s",
-	    config->act == HM_CONFIG_ACT_F16 ? "f16" : "bf16", config->group,
-	    zeros[config->zero % 3]);
+	if (config->promote != 0)
+		snprintf(promote, sizeof promote, " p%u", config->promote);
+	snprintf(text, size, "%s %s%s g%u%s%s%s%s", acts[config->act % 5],
+	    weights[config->weight % 4],
+	    config->act > 1 && config->out == HM_CONFIG_ACT_F16 ? " c=f16" : "",
+	    config->group, scales[config->scale % 6], zeros[config->zero % 3],
+	    config->act_scale == HM_CONFIG_ACT_SCALE_GROUP ? " act=128" : "",
+	    promote);
 	return text;
 }
 
 void
 kernels_describe(const struct hm_config *config, char *text, size_t size)
 {
-	char format[32];
+	char format[64];
 
-	(void)describe_format(config, format);
+	(void)describe_format(config, format, sizeof format);
 	switch ((enum hm_family)config->family) {
 	case HM_FAMILY_STREAM:
 		snprintf(text, size, "S tiles=%u ring=%u warps=%u/%u %s",
@@ -437,10 +447,11 @@ kernels_describe(const struct hm_config *config, char *text, size_t size)
 		return;
 	case HM_FAMILY_WGMMA:
 		snprintf(text, size,
-		    "H %ux%u stages=%u halves=%u steps=%u%s %s",
+		    "H %ux%u stages=%u halves=%u steps=%u%s%s %s",
 		    config->tile_tokens, 128 * config->slices, config->stages,
 		    config->halves, config->steps,
-		    config->split_k != 0 ? " split" : "", format);
+		    config->split_k != 0 ? " split" : "",
+		    config->threads > 384 ? " 2 sets" : "", format);
 		return;
 	case HM_FAMILY_MMA:
 		snprintf(text, size, "G %ux%u stages=%u warps=%u.%u.%u %s",
@@ -449,6 +460,10 @@ kernels_describe(const struct hm_config *config, char *text, size_t size)
 		return;
 	case HM_FAMILY_PACK:
 		snprintf(text, size, "pack %s", format);
+		return;
+	case HM_FAMILY_QUANT:
+		snprintf(text, size, "quant %s%s", format,
+		    config->epi != 0 ? " silu-mul" : "");
 		return;
 	}
 	snprintf(text, size, "family %u", config->family);

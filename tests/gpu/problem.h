@@ -14,35 +14,42 @@
 #include "client/driver.h"
 #include "client/gemm_call.h"
 #include "device_ops.h"
+#include "format.h"
 #include "jit/launch.h"
 #include "jit/plan.h"
 #include "kernels.h"
 
 /* Rows of poison before and after the output. */
 #define PROBLEM_GUARD_ROWS 8u
-/* Elements by which padded leading dimensions exceed k and n. */
+/* Elements by which a padded leading dimension of C exceeds n; that of A
+ * exceeds k by as many bytes, rounded up to 16, twice. */
 #define PROBLEM_PAD 24u
 
 struct problem_spec {
 	uint32_t n, k;
-	uint32_t act;   /* enum hm_config_act */
-	uint32_t group; /* 0 = channel */
-	uint32_t zero;  /* enum hm_config_zero */
+	struct format format;
 	uint32_t m_max;
-	uint32_t inputs; /* enum ops_inputs; but for OPS_NORMAL the scales are 1
-	                  * and zero points whole numbers */
+	uint32_t inputs; /* enum ops_inputs; but for OPS_NORMAL the scales are
+	                  * powers of two and zero points whole numbers */
+	uint32_t slab;   /* 0: all n weight rows differ; else only this many (a
+	                  * multiple of 64), which repeat: for sizes whose codes
+	                  * the CPU would take seconds to pack */
+	bool unchecked;  /* outputs are not compared: no reference */
 };
 
 struct problem {
 	struct problem_spec spec;
-	struct ops_weights plain;
+	struct ops_weights plain; /* of the rows that differ */
 	void *d_packed;
 	float *d_rowmul, *d_bias;
 	size_t packed_bytes;
-	struct ops_activations a, a_padded; /* the same values */
+	/* The same values twice: tight, with scales k-major; padded, with scales
+	 * m-major. */
+	struct ops_activations a, a_padded;
 	struct ops_reference reference;
-	uint16_t *d_c;    /* m_max + 2 guards rows of n + PROBLEM_PAD */
-	uint16_t *d_kept; /* the same size, for problem_keep */
+	uint16_t *d_c;     /* m_max + 2 guards rows of n + PROBLEM_PAD */
+	uint16_t *d_kept;  /* the same size, for problem_keep */
+	void *d_workspace; /* NULL until a launch wants one */
 	struct hm_gemm_maps maps;
 };
 
@@ -79,10 +86,10 @@ int problem_run(struct problem *problem, const struct run *run,
 
 /* One launch, nothing else; what chains and benchmarks capture. */
 struct problem_pointers {
-	const void *d_a;
+	const struct ops_activations *a;
 	const void *d_w;
 	void *d_c;
-	uint32_t lda, ldc;
+	uint32_t ldc;
 };
 int problem_launch(struct problem *problem, const struct run *run,
     const struct problem_pointers *pointers);
@@ -94,6 +101,7 @@ uint32_t problem_count_changed(struct problem *problem,
     const struct ops_output *output, void *stream);
 
 /* The bound on the relative error (KERNELS.md 9). */
-double problem_bound(const struct hm_config *config);
+double problem_bound(const struct problem_spec *spec,
+    const struct hm_config *config);
 
 #endif

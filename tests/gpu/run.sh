@@ -5,10 +5,17 @@
 #     sh tests/gpu/run.sh [--build DIR] [--out DIR] [--seconds S]
 #         [--bundle DIR] [--allow-no-gpu] [PART...]
 #
-# Parts (default: check bench):
+# Parts (default: check dense):
 #   check        gemm_check, everything; or check=SECTION[,SECTION...]
-#   bench        N=K=8192, M=1..8192, paused 150 ms, cuBLAS beside it
-#   shapes       other shapes of the benchmark set, cuBLAS beside them
+#   quick        gemm_check --thin, all sections but large
+#   dense        bench_dense: every class at 8192x8192 and at real shapes, cuBLAS
+#                and cuBLASLt beside it; dense.json in the folder for output
+#   square, real the two halves of dense
+#   tune         every candidate of the plan at these sizes; rows.txt and
+#                times.txt beside it
+#   choice       the plan's choice at 20 random shapes
+#                dense, real, tune and choice take =CLASS,...[:SHAPE,...[:M,...]], each
+#                list may be empty: dense=w4a16:square:1,16
 #   sanitize     section sanitize under memcheck, racecheck and synccheck
 #   demo         a daemon, the kernels of Qwen3-32B, one GEMM checked
 #   replica      how long a worker takes to its first GEMM, cold and warm
@@ -33,7 +40,10 @@ while [ $# -gt 0 ]; do
 	--seconds) seconds=$2; shift ;;
 	--bundle) bundle=$2; shift ;;
 	--allow-no-gpu) allow_no_gpu=1 ;;
-	check | check=* | bench | shapes | sanitize) parts="$parts $1" cuda=1 ;;
+	check | check=* | quick | dense | dense=* | square | square=* | \
+		real | real=* | tune | tune=* | choice | choice=* | sanitize)
+		parts="$parts $1" cuda=1
+		;;
 	demo | replica) parts="$parts $1" ;;
 	*)
 		echo "run.sh: unknown argument '$1', see the head of the file" >&2
@@ -42,7 +52,7 @@ while [ $# -gt 0 ]; do
 	esac
 	shift
 done
-[ -n "$parts" ] || parts="check bench" cuda=1
+[ -n "$parts" ] || parts="check dense" cuda=1
 case "$parts" in
 *demo* | *replica*)
 	if [ ! -x "$bundle/hummingd" ]; then
@@ -66,6 +76,7 @@ fi
 [ -z "$cuda" ] || echo "run.sh: built in $(($(date +%s) - begin)) s"
 
 failed=0
+lines=60
 # run NAME COMMAND...: with a hard limit, kept in NAME.txt, shown but for "ok".
 run() {
 	name=$1
@@ -73,7 +84,7 @@ run() {
 	begin=$(date +%s)
 	timeout $((seconds + 60)) "$@" >"$out/$name.txt" 2>&1
 	status=$?
-	grep -v '^ok ' "$out/$name.txt" | tail -n 60
+	grep -v '^ok ' "$out/$name.txt" | tail -n "$lines"
 	echo "run.sh: $name: $(grep -c '^ok ' "$out/$name.txt") ok," \
 		"$(grep -c '^not ok ' "$out/$name.txt") not ok," \
 		"exit $status, $(($(date +%s) - begin)) s"
@@ -86,7 +97,22 @@ run() {
 	fi
 }
 
-bench="$build/gemm_bench --seconds $seconds"
+# selection PART: the options that PART=CLASSES:SHAPES:M stands for.
+selection() {
+	case $1 in *=*) ;; *) return ;; esac
+	echo "${1#*=}" | tr ' ' _ | awk -F: '{
+		if ($1 != "") printf "--class %s ", $1
+		if ($2 != "") printf "--shape %s ", $2
+		if ($3 != "") printf "--m %s", $3
+	}'
+}
+
+# The card's clock and power, as found: never set.
+clocks() {
+	nvidia-smi --query-gpu=clocks.sm,clocks.mem,power.draw,temperature.gpu \
+		--format=csv,noheader 2>/dev/null | sed "s/^/run.sh: $1: /"
+}
+
 for part in $parts; do
 	case $part in
 	check) run check "$build/gemm_check" --seconds "$seconds" ;;
@@ -95,15 +121,32 @@ for part in $parts; do
 		run "check-$(echo "$sections" | tr ' ' -)" \
 			"$build/gemm_check" --seconds "$seconds" $sections
 		;;
-	bench) run bench $bench --pause 150 --cublas ;;
-	shapes)
-		for shape in 4096x8192 32768x1024 1024x4096 10240x5120 \
-			5120x8192 51200x5120 5120x25600; do
-			run "bench-$shape" $bench --shape $shape --pause 150 \
-				--m 1,4,8,16,64,256,1024 --cublas
-		done
-		cat "$out"/bench-*x*.txt >"$out/shapes.txt"
-		rm -f "$out"/bench-*x*.txt
+	quick)
+		run check "$build/gemm_check" --thin --seconds "$seconds" \
+			reference cases pack quant plan tiles exact repeat \
+			split batch chain generic ptx
+		;;
+	dense | dense=* | square | square=* | real | real=*)
+		name=${part%%=*}
+		shapes=
+		[ "$name" = dense ] || shapes="--shape $name"
+		lines=150
+		clocks "before $name"
+		run "$name" "$build/bench_dense" --seconds "$seconds" \
+			--json "$out/$name.json" $shapes $(selection "$part")
+		clocks "after ${part%%=*}"
+		lines=60
+		;;
+	tune | tune=*)
+		run tune "$build/tune" --seconds "$seconds" \
+			--rows "$out/rows.txt" --times "$out/times.txt" \
+			$(selection "$part")
+		;;
+	choice | choice=*)
+		lines=200
+		run choice "$build/tune" --choice --seconds "$seconds" \
+			$(selection "$part")
+		lines=60
 		;;
 	sanitize)
 		# Only our kernels: the reference in double precision would take

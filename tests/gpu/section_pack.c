@@ -13,7 +13,9 @@
 #include "client/number.h"
 #include "client/pack_call.h"
 #include "jit/launch.h"
+#include "jit/plan_impl.h"
 #include "jit/spec.h"
+#include "plain.h"
 #include "sections.h"
 
 /* Poison behind every buffer, and in it before a run. */
@@ -54,7 +56,7 @@ pack_random(uint64_t *state)
 static size_t
 pack_type_bytes(uint32_t type)
 {
-	return type == HUMMING_TYPE_F32 ? 4 : 2;
+	return type == HUMMING_TYPE_F32 ? 4 : type == HUMMING_TYPE_E8M0 ? 1 : 2;
 }
 
 /* Scales of a wide span, some zero, some negative, some subnormal. */
@@ -137,6 +139,40 @@ pack_fill(struct pack *pack)
 	pack->device.bias = pack_upload(bias, host->n * sizeof *bias);
 }
 
+/* The same of any format, from plain.c; pairs: two codes a byte. */
+static void
+pack_fill_plain(struct pack *pack, const struct problem_spec *spec, bool pairs)
+{
+	struct plain plain;
+	size_t code_bytes = (size_t)spec->n * spec->k;
+	size_t scale_rows = spec->n;
+
+	plain_init(&plain, &spec->format, spec->n, spec->k, OPS_NORMAL);
+	plain_source(&plain, &pack->host);
+	if (pairs && format_n_codes(spec->format.weight) == 16) {
+		pack->host.code_layout = HUMMING_CODES_NIBBLES;
+		code_bytes /= 2;
+		for (size_t i = 0; i < code_bytes; i++)
+			plain.codes[i] = (uint8_t)(plain.codes[2 * i] |
+						   plain.codes[2 * i + 1] << 4);
+	}
+	if (spec->format.scales == FORMAT_BLOCKS)
+		scale_rows = (spec->n + FORMAT_BLOCK - 1) / FORMAT_BLOCK;
+	else if (spec->format.scales == FORMAT_TENSOR)
+		scale_rows = 1;
+	pack->device = pack->host;
+	pack->device.codes = pack_upload(plain.codes, code_bytes);
+	pack->device.scales = pack_upload(plain.scales,
+	    scale_rows * plain.n_groups *
+		pack_type_bytes(pack->host.scale_type));
+	pack->device.bias = pack_upload(plain.bias, spec->n * sizeof(float));
+	/* What the source points to is freed with it. */
+	plain.codes = NULL;
+	plain.scales = NULL;
+	plain.bias = NULL;
+	plain_done(&plain);
+}
+
 /* The CPU's result between poison, and room for the GPU's. */
 static bool
 pack_expect(struct pack *pack)
@@ -198,16 +234,16 @@ pack_done(struct pack *pack)
 	pack_free(pack->d_problems);
 }
 
-static struct hm_config
-pack_config(const struct problem_spec *spec)
+static bool
+pack_config(const struct session *session, const struct problem_spec *spec,
+    struct hm_config *config_out)
 {
-	return (struct hm_config){
-	    .family = HM_FAMILY_PACK,
-	    .act = spec->act,
-	    .group = spec->group,
-	    .zero = spec->zero,
-	    .threads = 256,
-	};
+	struct hm_plan plan;
+
+	if (!session_plan(session, spec, &session->target, &plan))
+		return false;
+	*config_out = hm_plan_pack_config(&plan.rows[0].config);
+	return true;
 }
 
 static bool
@@ -273,27 +309,47 @@ pack_set_source(struct pack *pack, const struct problem_spec *spec,
 	humming_weight_source_init(host, sizeof *host);
 	host->n = spec->n;
 	host->k = spec->k;
-	host->a_type = spec->act == HM_CONFIG_ACT_F16 ? HUMMING_TYPE_F16
-						      : HUMMING_TYPE_BF16;
-	host->group = spec->group;
-	host->zero = spec->zero;
+	host->a_type = format_a_type(&spec->format);
+	host->group = spec->format.group;
+	host->zero = spec->format.zero;
 	host->code_layout =
 	    index % 2 != 0 ? HUMMING_CODES_INT32 : HUMMING_CODES_BYTES;
 	host->scale_type = types[index % 3];
 	host->zero_type = types[(index + 1) % 3];
 }
 
+/* The index-th source of a format; those of u4 beside 16-bit activations vary in
+ * how a checkpoint may hold them. */
+static bool
+pack_source(struct pack *pack, const struct problem_spec *spec, bool first,
+    uint32_t index)
+{
+	if (first) {
+		pack_set_source(pack, spec, index);
+		pack_fill(pack);
+	} else {
+		pack_fill_plain(pack, spec, index % 2 != 0);
+	}
+	return pack_expect(pack);
+}
+
 /* All sources of one format and shape. */
 static void
-check_pack(struct session *session, const struct problem_spec *spec,
+check_pack(struct session *session, const struct problem_spec *spec, bool first,
     uint32_t n_sources)
 {
-	const struct hm_config config = pack_config(spec);
+	struct hm_config config;
 	const struct kernel *kernel = NULL;
-	char target[16], shape[64], name[160];
+	char target[16], shape[128], name[224];
 	size_t n_bytes = 0, n_wrong = 0;
 
 	hm_target_print(&session->target, target);
+	session_describe(spec, shape, sizeof shape);
+	if (!pack_config(session, spec, &config)) {
+		if (!session->wanting)
+			session_result(session, false, shape);
+		return;
+	}
 	if (session->wanting) {
 		kernels_want(&config, target);
 		return;
@@ -304,16 +360,13 @@ check_pack(struct session *session, const struct problem_spec *spec,
 
 		memset(&pack, 0, sizeof pack);
 		pack.session = session;
-		pack_set_source(&pack, spec, i);
-		pack_fill(&pack);
-		if (pack_expect(&pack))
+		if (pack_source(&pack, spec, first, i))
 			n_wrong += pack_compare(&pack, kernel);
 		else
 			n_wrong++;
 		n_bytes += pack.n_result;
 		pack_done(&pack);
 	}
-	session_describe(spec, shape, sizeof shape);
 	snprintf(name, sizeof name,
 	    "pack %s, %u sources: %zu of %zu bytes differ", shape, n_sources,
 	    n_wrong, n_bytes);
@@ -324,7 +377,7 @@ check_pack(struct session *session, const struct problem_spec *spec,
 static void
 time_pack(struct session *session, struct problem_spec spec)
 {
-	const struct hm_config config = pack_config(&spec);
+	struct hm_config config;
 	struct pack pack;
 	char target[16];
 	void *graph = NULL;
@@ -332,7 +385,7 @@ time_pack(struct session *session, struct problem_spec spec)
 	double bytes = 0;
 	bool good = true;
 
-	if (session->wanting)
+	if (session->wanting || !pack_config(session, &spec, &config))
 		return;
 	hm_target_print(&session->target, target);
 	memset(&pack, 0, sizeof pack);
@@ -351,7 +404,7 @@ time_pack(struct session *session, struct problem_spec spec)
 	bytes = (double)spec.n * spec.k / 2 + (double)pack.sizes.packed_bytes;
 	if (good)
 		printf("# pack g%u %ux%u from words: %.1f us, %.0f GB/s\n",
-		    spec.group, spec.n, spec.k, (double)best_ms * 1e3,
+		    spec.format.group, spec.n, spec.k, (double)best_ms * 1e3,
 		    bytes / (double)best_ms * 1e-6);
 	ops_graph_free(graph);
 	pack_done(&pack);
@@ -360,14 +413,21 @@ time_pack(struct session *session, struct problem_spec spec)
 void
 section_pack_small(struct session *session)
 {
-	static const uint32_t formats[] = {0, 10, 19};
+	static const size_t formats[] = {0, 10, 19};
 
 	for (size_t i = 0; i < COUNT(formats); i++) {
 		struct problem_spec spec = check_format(formats[i]);
 
 		spec.n = 200;
 		spec.k = 328;
-		check_pack(session, &spec, 2);
+		check_pack(session, &spec, true, 2);
+	}
+	for (size_t i = FORMAT_N_FIRST; i < format_count(); i += 7) {
+		struct problem_spec spec = check_format(i);
+
+		spec.n = 200;
+		spec.k = 336;
+		check_pack(session, &spec, false, 1);
 	}
 }
 
@@ -376,15 +436,24 @@ section_pack(struct session *session)
 {
 	static const uint32_t shapes[][2] = {{256, 1024}, {8, 8}, {72, 200},
 	    {1000, 992}};
-	const struct problem_spec layer = {.n = 8192, .k = 8192, .group = 128};
+	const struct problem_spec layer = {.n = 8192,
+	    .k = 8192,
+	    .format = {.group = 128}};
 
-	for (uint32_t i = 0; i < CHECK_N_FORMATS * COUNT(shapes); i++) {
+	for (size_t i = 0; i < format_count() * COUNT(shapes); i++) {
 		struct problem_spec spec = check_format(i / COUNT(shapes));
+		uint32_t step = format_k_step(&spec.format);
+		bool first = i / COUNT(shapes) < FORMAT_N_FIRST;
+
+		if (session->thin && i % COUNT(shapes) == 3)
+			continue;
 
 		spec.n = shapes[i % COUNT(shapes)][0];
-		spec.k = shapes[i % COUNT(shapes)][1];
-		check_pack(session, &spec, PACK_N_SOURCES);
+		spec.k =
+		    (shapes[i % COUNT(shapes)][1] + step - 1) / step * step;
+		check_pack(session, &spec, first, first ? PACK_N_SOURCES : 2);
 	}
-	check_pack(session, &layer, 1);
+	if (!session->thin)
+		check_pack(session, &layer, true, 1);
 	time_pack(session, layer);
 }

@@ -8,6 +8,7 @@
 
 #include "check.h"
 #include "jit/spec.h"
+#include "proto/request.h"
 #include "sections.h"
 
 static const uint32_t all_m[] = {1, 2, 3, 5, 7, 8, 9, 13, 16, 17, 31, 33, 64,
@@ -46,7 +47,7 @@ run_plan(struct session *session, struct plan_job *job)
 {
 	struct hm_plan plan;
 	struct check check;
-	char target[16], shape[64], name[128];
+	char target[16], shape[128], name[224];
 
 	job->spec.m_max = job->m_list.m[job->m_list.n - 1];
 	session_describe(&job->spec, shape, sizeof shape);
@@ -85,20 +86,67 @@ section_cases(struct session *session)
 {
 	static const struct {
 		const char *name;
-		struct problem_spec spec;
+		uint32_t n, k;
+		struct format format;
 		bool bias;
 	} cases[] = {
-	    {"case 1", {.n = 1024, .k = 1024}, false},
-	    {"case 3", {.n = 1024, .k = 1024, .act = 1, .group = 64, .zero = 1},
+	    {"case 1", 1024, 1024, {0}, false},
+	    {"case 3", 1024, 1024,
+		{.act = HM_CONFIG_ACT_F16,
+		    .group = 64,
+		    .zero = HM_CONFIG_ZERO_INT},
 		false},
-	    {"case 4",
-		{.n = 1024, .k = 1024, .act = 1, .group = 128, .zero = 2},
+	    {"case 4", 1024, 1024,
+		{.act = HM_CONFIG_ACT_F16,
+		    .group = 128,
+		    .zero = HM_CONFIG_ZERO_FLOAT},
 		false},
-	    {"case 23", {.n = 1000, .k = 992, .group = 128}, true},
+	    {"case 8", 1024, 1024, {.weight = HM_CONFIG_WEIGHT_E4M3}, false},
+	    {"W8A16 u8", 1024, 1024, {.weight = HM_CONFIG_WEIGHT_U8}, false},
+	    {"case 9", 1024, 1024,
+		{.weight = HM_CONFIG_WEIGHT_E4M3,
+		    .group = 128,
+		    .scales = FORMAT_BLOCKS},
+		false},
+	    {"case 11", 1024, 1024,
+		{.weight = HM_CONFIG_WEIGHT_E2M1,
+		    .group = 32,
+		    .scale_type = HM_TYPE_E8M0},
+		false},
+	    {"case 13", 1024, 1024,
+		{.act = HM_CONFIG_ACT_E4M3, .weight = HM_CONFIG_WEIGHT_E4M3},
+		false},
+	    {"case 13, precise", 1024, 1024,
+		{.act = HM_CONFIG_ACT_E4M3,
+		    .weight = HM_CONFIG_WEIGHT_E4M3,
+		    .precise = true},
+		false},
+	    {"case 14", 7168, 2048,
+		{.act = HM_CONFIG_ACT_E4M3,
+		    .weight = HM_CONFIG_WEIGHT_E4M3,
+		    .group = 128,
+		    .scales = FORMAT_BLOCKS,
+		    .act_scales = FORMAT_ACT_GROUP},
+		false},
+	    {"case 15", 1024, 1024, {.act = HM_CONFIG_ACT_E4M3, .group = 128},
+		false},
+	    {"case 17", 1024, 1024,
+		{.act = HM_CONFIG_ACT_E4M3,
+		    .weight = HM_CONFIG_WEIGHT_E2M1,
+		    .group = 32,
+		    .scale_type = HM_TYPE_E8M0},
+		false},
+	    {"case 18", 1024, 1024,
+		{.act = HM_CONFIG_ACT_S8, .weight = HM_CONFIG_WEIGHT_U8},
+		false},
+	    {"case 22", 1024, 1024, {.act = HM_CONFIG_ACT_E5M2}, false},
+	    {"case 23", 1000, 992, {.group = 128}, true},
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		struct plan_job job = {.spec = cases[i].spec,
+		struct plan_job job = {.spec = {.n = cases[i].n,
+					   .k = cases[i].k,
+					   .format = cases[i].format},
 		    .target = session->target,
 		    .m_list = {case_m, COUNT(case_m)},
 		    .always_bias = cases[i].bias,
@@ -111,18 +159,101 @@ section_cases(struct session *session)
 void
 section_plan(struct session *session)
 {
-	static const uint32_t shapes[][2] = {{1024, 1024}, {1000, 992},
-	    {1000, 1000}, {8, 8}, {8, 1024}, {1032, 72}, {264, 4096}};
+	static const uint32_t shapes[][2] = {{1000, 1000}, {8, 8}, {264, 4096},
+	    {1024, 1024}, {1000, 992}, {8, 1024}, {1032, 72}};
 
-	for (uint32_t i = 0; i < CHECK_N_FORMATS * COUNT(shapes); i++) {
-		struct plan_job job = {.spec = check_format(i / COUNT(shapes)),
+	for (size_t i = 0; i < format_count() * COUNT(shapes); i++) {
+		size_t index = i / COUNT(shapes), shape = i % COUNT(shapes);
+		struct plan_job job = {.spec = check_format(index),
 		    .target = session->target,
 		    .m_list = {all_m, COUNT(all_m)},
 		    .name = "plan"};
+		uint32_t step = format_k_step(&job.spec.format);
 
+		/* The others differ from the first in how weights and
+		 * activations are read, not in how rows are chosen. */
+		if ((index >= FORMAT_N_FIRST && shape >= 3) ||
+		    (session->thin && (shape >= 2 || index % 2 != 0)))
+			continue;
+		job.spec.n = shapes[shape][0];
+		job.spec.k = (shapes[shape][1] + step - 1) / step * step;
+		run_plan(session, &job);
+	}
+}
+
+/* det=1: at every M the bits that the same tokens have at the largest. */
+static void
+run_batch(struct session *session, struct plan_job *job)
+{
+	struct hm_plan plan;
+	struct check check;
+	char target[16], shape[128], name[224];
+	size_t n = job->m_list.n - 1;
+	uint32_t most = job->m_list.m[n];
+	struct check_kernel kernels[2] = {{NULL, NULL}, {NULL, NULL}};
+
+	job->spec.m_max = most;
+	session_describe(&job->spec, shape, sizeof shape);
+	snprintf(name, sizeof name, "%s %s", job->name, shape);
+	target_name(job, target);
+	if (!session_plan(session, &job->spec, &job->target, &plan)) {
+		if (!session->wanting)
+			session_result(session, false, name);
+		return;
+	}
+	for (size_t i = 0; session->wanting && i <= n; i++)
+		kernels_want(&hm_plan_find(&plan, job->m_list.m[i])->config,
+		    target);
+	if (session->wanting)
+		return;
+	check_init(&check, session, &job->spec);
+	kernels[0].row = hm_plan_find(&plan, most);
+	kernels[0].kernel = kernels_find(&kernels[0].row->config, target);
+	for (size_t i = 0; i < n; i++) {
+		kernels[1].row = hm_plan_find(&plan, job->m_list.m[i]);
+		kernels[1].kernel =
+		    kernels_find(&kernels[1].row->config, target);
+		check_same_rows(&check, &kernels[0], most, &kernels[1],
+		    job->m_list.m[i]);
+	}
+	check_done(&check, name);
+}
+
+void
+section_batch(struct session *session)
+{
+	static const struct format formats[] = {
+	    {.group = 128},
+	    {.act = HM_CONFIG_ACT_F16, .group = 64, .zero = HM_CONFIG_ZERO_INT},
+	    {.weight = HM_CONFIG_WEIGHT_E4M3},
+	    {.act = HM_CONFIG_ACT_E4M3, .weight = HM_CONFIG_WEIGHT_E4M3},
+	    {.act = HM_CONFIG_ACT_E4M3, .group = 128},
+	    {.act = HM_CONFIG_ACT_E4M3,
+		.weight = HM_CONFIG_WEIGHT_E2M1,
+		.group = 32,
+		.scale_type = HM_TYPE_E8M0},
+	    {.act = HM_CONFIG_ACT_E4M3,
+		.weight = HM_CONFIG_WEIGHT_E4M3,
+		.group = 128,
+		.scales = FORMAT_BLOCKS,
+		.act_scales = FORMAT_ACT_GROUP},
+	    {.act = HM_CONFIG_ACT_S8},
+	};
+	static const uint32_t shapes[][2] = {{1000, 1008}, {4096, 4096}};
+
+	for (size_t i = 0; i < COUNT(formats) * COUNT(shapes); i++) {
+		struct plan_job job = {
+		    .spec = {.format = formats[i / COUNT(shapes)]},
+		    .target = session->target,
+		    .m_list = {all_m, COUNT(all_m)},
+		    .name = "batch"};
+
+		job.spec.format.det = true;
+		job.spec.slab = 512;
+		job.spec.unchecked = true;
 		job.spec.n = shapes[i % COUNT(shapes)][0];
 		job.spec.k = shapes[i % COUNT(shapes)][1];
-		run_plan(session, &job);
+		run_batch(session, &job);
 	}
 }
 
@@ -132,7 +263,7 @@ section_generic(struct session *session)
 	static const uint32_t shapes[][2] = {{1024, 1024}, {1000, 1000},
 	    {72, 8}};
 
-	for (uint32_t i = 0; i < CHECK_N_FORMATS * COUNT(shapes); i++) {
+	for (uint32_t i = 0; i < FORMAT_N_FIRST * COUNT(shapes); i++) {
 		struct plan_job job = {.spec = check_format(i / COUNT(shapes)),
 		    .target = {session->target.cc, 0},
 		    .m_list = {few_m, COUNT(few_m)},
@@ -170,18 +301,36 @@ section_large(struct session *session)
 	static const uint32_t square_m[] = {1, 2, 4, 8, 16, 17, 32, 64, 128,
 	    257, 512, 1024, 4096, 8192};
 	static const uint32_t layer_m[] = {1, 5, 16, 100, 256, 2048};
-	struct plan_job square = {.spec = {.n = 8192, .k = 8192, .group = 128},
-	    .target = session->target,
-	    .m_list = {square_m, COUNT(square_m)},
-	    .name = "case 2"};
-	struct plan_job layer = {.spec = {.n = 5120, .k = 25600, .group = 128},
-	    .target = session->target,
-	    .m_list = {layer_m, COUNT(layer_m)},
-	    .name = "Qwen3-32B down_proj"};
+	static const struct format squares[] = {
+	    {.group = 128},
+	    {.weight = HM_CONFIG_WEIGHT_U8},
+	    {.act = HM_CONFIG_ACT_E4M3, .weight = HM_CONFIG_WEIGHT_E2M1},
+	    {.act = HM_CONFIG_ACT_E4M3, .group = 128},
+	    {.act = HM_CONFIG_ACT_E4M3, .weight = HM_CONFIG_WEIGHT_E4M3},
+	    {.act = HM_CONFIG_ACT_S8, .weight = HM_CONFIG_WEIGHT_U8},
+	};
+	static const struct format layers[] = {
+	    {.group = 128},
+	    {.act = HM_CONFIG_ACT_F16},
+	    {.act = HM_CONFIG_ACT_S8},
+	};
 
-	run_plan(session, &square);
-	run_plan(session, &layer);
-	layer.spec.act = HM_CONFIG_ACT_F16;
-	layer.spec.group = 0;
-	run_plan(session, &layer);
+	for (size_t i = 0; i < COUNT(squares) + COUNT(layers); i++) {
+		bool square = i < COUNT(squares);
+		struct plan_job job = {.spec = {.n = square ? 8192 : 5120,
+					   .k = square ? 8192 : 25600,
+					   .slab = 512},
+		    .target = session->target,
+		    .m_list = {square ? square_m : layer_m,
+			square ? COUNT(square_m) : COUNT(layer_m)},
+		    .name = square ? "large" : "Qwen3-32B down_proj"};
+
+		job.spec.format =
+		    square ? squares[i] : layers[i - COUNT(squares)];
+		if (i == 0) {
+			job.spec.slab = 0; /* all 8192 rows differ */
+			job.name = "case 2";
+		}
+		run_plan(session, &job);
+	}
 }

@@ -14,8 +14,8 @@
 /* The GPU's plain weights back on the CPU, as a source without rounding. */
 struct host_copy {
 	uint8_t *codes;
-	float *scales, *zeros;
-	uint16_t *a;
+	float *scales, *zeros, *a_scales;
+	void *a;
 	double *sums, *expected;
 };
 
@@ -44,19 +44,26 @@ host_compare(const struct problem *problem, struct host_copy *copy)
 	humming_weight_source_init(&source, sizeof source);
 	source.n = spec->n;
 	source.k = spec->k;
-	source.a_type = spec->act == HM_CONFIG_ACT_F16 ? HUMMING_TYPE_F16
-						       : HUMMING_TYPE_BF16;
-	source.group = spec->group;
-	source.zero = spec->zero != 0 ? HUMMING_ZERO_FLOAT : HUMMING_ZERO_NONE;
+	source.a_type = format_a_type(&spec->format);
+	source.w_type = format_w_type(&spec->format);
+	source.scale_kind = spec->format.group != 0 ? HUMMING_SCALE_GROUP
+						    : HUMMING_SCALE_CHANNEL;
+	source.group = spec->format.group;
 	source.scale_type = HUMMING_TYPE_F32;
-	source.zero_type = HUMMING_TYPE_F32;
 	source.codes = copy->codes;
 	source.scales = copy->scales;
-	source.zeros = spec->zero != 0 ? copy->zeros : NULL;
+	if (spec->format.zero != 0) {
+		source.zero = HUMMING_ZERO_FLOAT;
+		source.zero_type = HUMMING_TYPE_F32;
+		source.zeros = copy->zeros;
+	}
 	args.m = spec->m_max;
 	args.lda = spec->k;
 	args.ldc = spec->n;
 	args.a = copy->a;
+	args.a_scale = copy->a_scales;
+	args.a_scale_step = problem->a.scale_step;
+	args.a_scale_group_step = problem->a.scale_group_step;
 	args.c_out = copy->expected;
 	if (humming_gemm_reference(&source, &args) != HUMMING_OK)
 		return 1;
@@ -75,8 +82,8 @@ static void
 check_reference(struct session *session, const struct problem_spec *spec)
 {
 	struct problem problem;
-	struct host_copy copy;
-	char shape[64], name[128];
+	struct host_copy copy = {0};
+	char shape[128], name[224];
 	size_t n_scales = 0;
 	size_t n_outputs = (size_t)spec->m_max * spec->n;
 	double worst = 0;
@@ -88,7 +95,11 @@ check_reference(struct session *session, const struct problem_spec *spec)
 	    host_read(problem.plain.d_codes, (size_t)spec->n * spec->k);
 	copy.scales = host_read(problem.plain.d_scales, n_scales * 4);
 	copy.zeros = host_read(problem.plain.d_zeros, n_scales * 4);
-	copy.a = host_read(problem.a.d_a, (size_t)spec->m_max * spec->k * 2);
+	copy.a = host_read(problem.a.d_a,
+	    (size_t)spec->m_max * spec->k * format_act_bytes(&spec->format));
+	if (problem.a.d_scales != NULL)
+		copy.a_scales = host_read(problem.a.d_scales,
+		    (size_t)spec->m_max * ((spec->k + 127) / 128) * 4);
 	copy.sums = host_read(problem.reference.d_sums, n_outputs * 8);
 	copy.expected = host_read(NULL, n_outputs * 8);
 	worst = host_compare(&problem, &copy);
@@ -100,6 +111,7 @@ check_reference(struct session *session, const struct problem_spec *spec)
 	free(copy.scales);
 	free(copy.zeros);
 	free(copy.a);
+	free(copy.a_scales);
 	free(copy.sums);
 	free(copy.expected);
 	problem_done(&problem);
@@ -123,7 +135,7 @@ control_is_good(struct session *session, struct problem *problem)
 	output.n = problem->spec.n;
 	output.ld = ld;
 	output.guard_rows = PROBLEM_GUARD_ROWS;
-	output.is_f16 = problem->spec.act == HM_CONFIG_ACT_F16;
+	output.is_f16 = format_out_is_f16(&problem->spec.format);
 	ops_poison(problem->d_c, n_all, session->stream);
 	ops_compare(&output, &problem->reference, &nothing, session->stream);
 	ops_write_reference(&output, &problem->reference, session->stream);
@@ -145,14 +157,14 @@ control_is_good(struct session *session, struct problem *problem)
 }
 
 static void
-check_control(struct session *session, uint32_t format)
+check_control(struct session *session, size_t format)
 {
 	struct problem_spec spec = check_format(format);
 	struct problem problem;
-	char shape[64], name[128];
+	char shape[128], name[224];
 
 	spec.n = 264;
-	spec.k = 200;
+	spec.k = 208;
 	spec.m_max = 70;
 	problem_init(&problem, &spec, session->stream);
 	session_describe(&spec, shape, sizeof shape);
@@ -167,14 +179,15 @@ section_reference(struct session *session)
 {
 	if (session->wanting)
 		return;
-	for (uint32_t i = 0; i < CHECK_N_FORMATS; i++) {
+	for (size_t i = 0; i < format_count(); i++) {
 		struct problem_spec spec = check_format(i);
 
 		spec.n = 72;
-		spec.k = 200;
+		spec.k = 208;
 		spec.m_max = 5;
 		check_reference(session, &spec);
 	}
 	check_control(session, 2);
 	check_control(session, 5);
+	check_control(session, format_count() - 1);
 }

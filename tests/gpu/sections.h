@@ -19,6 +19,7 @@ void section_cases(struct session *session);
 void section_pack(struct session *session);
 /* Part of section sanitize. */
 void section_pack_small(struct session *session);
+void section_quant(struct session *session);
 void section_plan(struct session *session);
 void section_generic(struct session *session);
 void section_ptx(struct session *session);
@@ -26,16 +27,9 @@ void section_large(struct session *session);
 void section_tiles(struct session *session);
 void section_exact(struct session *session);
 void section_repeat(struct session *session);
+void section_split(struct session *session);
+void section_batch(struct session *session);
 void section_sanitize(struct session *session);
 void section_chain(struct session *session);
-
-/* The members of the family for one format, at most max; returns how many. */
-size_t format_configs(const struct hm_target *target,
-    const struct problem_spec *spec, struct hm_config *configs, size_t max);
-
-/* Launch arguments: the i-th variation for a config; false when there is no
- * such one. The first is the plainest. */
-bool row_variant(const struct hm_config *config, uint32_t i,
-    struct hm_plan_row *row);
 
 #endif

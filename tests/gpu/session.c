@@ -99,30 +99,14 @@ session_is_late(const struct session *session)
 	return kernels_seconds() > session->end_s;
 }
 
-static void
-session_spec_text(const struct problem_spec *spec, char *text, size_t size)
-{
-	static const char *const zeros[] = {"", ",zp=int", ",zp=float"};
-	char scale[32] = "scale=channel";
-
-	if (spec->group != 0)
-		snprintf(scale, sizeof scale, "group=%u", spec->group);
-	snprintf(text, size, "gemm,a=%s,w=u4,%s%s,n=%u,k=%u",
-	    spec->act == HM_CONFIG_ACT_F16 ? "f16" : "bf16", scale,
-	    zeros[spec->zero % 3], spec->n, spec->k);
-}
-
 bool
-session_plan(const struct session *session, const struct problem_spec *spec,
+session_plan_text(const struct session *session, const char *text,
     const struct hm_target *target, struct hm_plan *plan_out)
 {
 	struct hm_errbuf errbuf = {""};
 	struct hm_request request;
-	char text[256];
-	int error = HM_OK;
+	int error = hm_spec_parse(text, &request, &errbuf);
 
-	session_spec_text(spec, text, sizeof text);
-	error = hm_spec_parse(text, &request, &errbuf);
 	if (error == HM_OK) {
 		request.target = *target;
 		request.sms = session->info.sms;
@@ -133,15 +117,21 @@ session_plan(const struct session *session, const struct problem_spec *spec,
 	return error == HM_OK;
 }
 
+bool
+session_plan(const struct session *session, const struct problem_spec *spec,
+    const struct hm_target *target, struct hm_plan *plan_out)
+{
+	char text[256];
+
+	format_spec_text(&spec->format, spec->n, spec->k, text, sizeof text);
+	return session_plan_text(session, text, target, plan_out);
+}
+
 void
 session_describe(const struct problem_spec *spec, char *text, size_t size)
 {
-	static const char *const zeros[] = {"", " zp=int", " zp=float"};
-	char group[16] = "channel";
+	char format[96];
 
-	if (spec->group != 0)
-		snprintf(group, sizeof group, "g%u", spec->group);
-	snprintf(text, size, "%s %s%s %ux%u",
-	    spec->act == HM_CONFIG_ACT_F16 ? "f16" : "bf16", group,
-	    zeros[spec->zero % 3], spec->n, spec->k);
+	format_describe(&spec->format, format, sizeof format);
+	snprintf(text, size, "%s %ux%u", format, spec->n, spec->k);
 }

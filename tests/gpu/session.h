@@ -23,6 +23,7 @@ struct session {
 	void *stream;
 	double end_s; /* on kernels_seconds' clock */
 	bool wanting; /* first pass: only say which kernels are needed */
+	bool thin;    /* of the formats beyond W4A16 less: when time is short */
 	uint32_t n_tests, n_failed, n_skipped;
 };
 
@@ -45,13 +46,15 @@ void session_skip(struct session *session, const char *name, const char *why);
 /* Is the time used up? */
 bool session_is_late(const struct session *session);
 
-/* The plan for a format and shape on a target; prints why and returns false
- * when there is none. */
+/* The plan for a request's text, or for a format and shape, on a target; prints
+ * why and returns false when there is none. */
+bool session_plan_text(const struct session *session, const char *text,
+    const struct hm_target *target, struct hm_plan *plan_out);
 bool session_plan(const struct session *session,
     const struct problem_spec *spec, const struct hm_target *target,
     struct hm_plan *plan_out);
 
-/* "bf16 g128 1000x992" */
+/* "bf16 u4 g128 1000x992" */
 void session_describe(const struct problem_spec *spec, char *text, size_t size);
 
 #endif

@@ -124,7 +124,8 @@ END {
 }
 
 my $spec = 'w4a16,m=1,n=4096,k=4096';
-my @commands = qw(ping stop status stats get compile plan prewarm explain bench);
+my @commands = qw(ping stop status stats get compile plan prewarm explain bench
+    verify evict pin unpin drain reload doctor);
 my $model = spew("$work/model.json", <<'JSON');
 { "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "hidden_size": 5120,
   "intermediate_size": 25600, "num_attention_heads": 64, "num_key_value_heads": 8,
@@ -139,7 +140,7 @@ for my $command (@commands) {
     like(works("$command --help", $command, '--help'), qr/^usage: hummingctl $command.*example/s,
         "$command --help has an example");
 }
-unlike($help, qr/\b(evict|doctor)\b/, '--help names only what there is');
+unlike($help, qr/\bpack\b/, '--help names only what there is');
 like(works('--version', '--version'), qr/\Ahummingctl \d+\.\d+\.\d+\n\z/, '--version');
 
 fails(2, qr/no command/);
@@ -202,6 +203,7 @@ is(join(',', sort keys %{ $plan->[0]{uses}[0] }), 'k,layer,m_hi,m_lo,n', 'fields
 my %covered;
 for my $row (@$plan) {
     like($row->{key}, qr/\A[0-9a-f]{64}\z/, 'key of ' . $row->{spec});
+    next if $row->{spec} =~ /,sms=/;    # its uses are of another device
     push @{ $covered{"$_->{layer} $_->{n}x$_->{k}"} }, [ $_->{m_lo}, $_->{m_hi} ]
         for @{ $row->{uses} };
 }
@@ -251,6 +253,18 @@ is_deeply([ map { $_->{key} } @{ decode_json(
             works('plan with bias', 'plan', @of_model, '--quant', 'w4a16,bias=1', '--json')) } ],
     [ map { $_->{key} } @$plan ], 'bias leads to the same kernels');
 like(works('plan --help', 'plan', '--help'), qr/--arch A,B.*bias=1/s, '... which --help says');
+# Of every quantization: few kernels, and what makes 8-bit activations with them.
+for my $quant (qw(w8a16 w4a8 w4a8i w8a8 w8a8i mxfp4a16 mxfp4a8 fp8block), 'w8a8,acc=precise') {
+    my $rows = decode_json(works("plan of $quant", 'plan', @of_model, '--quant', $quant, '--json'));
+    cmp_ok(scalar @$rows, '<=', 16, "$quant needs at most 16 kernels");
+    my @quants = grep { $_->{uses}[0]{layer} eq 'quant' } @$rows;
+    my $widths = join ' ', sort map { "$_->{k}:$_->{m_lo}-$_->{m_hi}" } map { @{ $_->{uses} } } @quants;
+    is($widths, $quant =~ /a16/ ? '' : '25600:1-8192 5120:1-8192 8192:1-8192',
+        "$quant quantizes the activations of every layer");
+}
+fails(1, qr/a=e4m3 on sm_80: this build has kernels for sm_90a only/, 'plan', '--arch', 'sm_80',
+    '--model', $model, '--quant', 'w8a8');
+fails(1, qr/acc=precise: takes fp8/, 'plan', 'w4a16,acc=precise', '--arch', 'sm_90a');
 like(works('plan of one', 'plan', $spec, '--arch', 'sm_80'), qr/^1 kernel;/m, 'one kernel');
 # A target is unknown to our kernels in the same words everywhere.
 for my $arch (qw(sm_88 sm_99 sm_80a)) {
@@ -331,7 +345,8 @@ like(works('stats', 'stats'), qr/^builds +0$/m, 'stats as text');
     ok(@lines >= 2 && eval { decode_json($_) for @lines; 1 }, '... one object a line');
 }
 fails(1, qr/e4m3/, 'get', 'w=u6,a=e4m3,group=128', '--arch', 'sm_90a');
-fails(1, qr/w=u8|w8a16/, 'get', 'w8a16', '--arch', 'sm_90a');
+fails(1, qr/a=s4/, 'get', 'w4a4', '--arch', 'sm_90a');
+fails(1, qr/w=u8 on sm_80/, 'get', 'w8a16', '--arch', 'sm_80');
 fails(1, qr/sm_10\b/, 'get', $spec, '--arch', 'sm_10');
 fails(1, qr/twice/, 'get', 'w4a16,m=1,m=2', '--arch', 'sm_90a');
 fails(1, qr/no-such-file/, 'compile', "$work/no-such-file.cu", '--arch', 'sm_90a');
@@ -442,6 +457,19 @@ sub with_compiler {
             '--model', $model, '--quant', 'w4a16', '--json'));
     is(ref $all, 'ARRAY', 'all kernels of a model in one call');
 
+    # 8-bit activations: GEMM, pack and what quantizes, by SPEC and by model.
+    my @narrow = ('w4a8,n=4096,k=4096', 'pack,w4a8', 'quant,a=e4m3', '--max-m', 8);
+    $rows = decode_json(works('prewarm of w4a8', 'prewarm', @narrow, '--arch', 'sm_90a', '--json'));
+    $expected = decode_json(works('plan of w4a8', 'plan', @narrow, '--arch', 'sm_90a', '--json'));
+    is(join(',', sort map { $_->{key} } @$rows), join(',', sort map { $_->{key} } @$expected),
+        'prewarm builds what plan lists, of every operation');
+    my %entries = map { $_->{entry} => 1 } @$rows;
+    is(join(',', sort keys %entries), 'hm_gemm_stream,hm_quant,hm_weight_pack', '... by their entries');
+    $all = decode_json(works('get of a w4a8 model', 'get', '--arch', 'sm_90a', '--max-m', 1,
+            '--model', $model, '--quant', 'w4a8', '--json'));
+    is(scalar(grep { $_->{entry} eq 'hm_quant' && $_->{tier} eq 'hot' } @$all), 1,
+        'a model has its quantization, the same kernel');
+
     my $explained = decode_json(
         works('explain', 'explain', $spec, '--arch', 'sm_90a', '--json'));
     ok($explained->{stored} && !@{ $explained->{differences} }, 'explain: stored, no difference');
@@ -464,6 +492,81 @@ sub with_compiler {
         'after a restart: from the store');
     return;
 }
+
+# --- administration --------------------------------------------------------
+
+my $key = '0123456789abcdef' x 4;
+fails(2, qr/needs a KEY/, $_) for qw(evict pin unpin);
+fails(2, qr/one KEY/, $_, $key, $key) for qw(evict pin unpin);
+fails(2, qr/not both/, 'evict', '--all', $key);
+fails(2, qr/takes no operand/, $_, 'x') for qw(verify drain reload doctor);
+fails(2, qr/does not take --all/, 'pin', '--all', $key);
+fails(1, qr/no key/, $_, 'abc') for qw(evict pin unpin);
+fails(1, qr/no key/, 'pin', 'g' x 64);
+fails(1, qr/no kernel/, $_, $key) for qw(evict pin unpin);
+like(works('verify', 'verify'), qr/\A\d+ kernels checked \(\d+ bytes\), 0 damaged\n\z/, '... in words');
+is(decode_json(works('verify', 'verify', '--json'))->{damaged}, 0, '... and as JSON');
+is(works('reload', 'reload'), "configuration read again\n", '... and says so');
+ok(decode_json(works('reload', 'reload', '--json'))->{reloaded}, '... also as JSON');
+my $report = decode_json(works('doctor', 'doctor', '--json'));
+my %state = map { $_->{check} => $_->{state} } @{ $report->{checks} };
+is($state{$_}, 'ok', "doctor: $_") for qw(socket version store rights);
+like(works('doctor', 'doctor'), qr/^store\s+ok\s+\Q$work\E\/store$/m, 'doctor in words');
+is(decode_json(works('evict', 'evict', '--all', '--json'))->{evicted} > -1, 1, 'evict --all');
+is(decode_json(works('stats', 'stats', '--json'))->{entries}, 0, '... leaves nothing');
+
+SKIP: {
+    skip 'no compiler', 1 if !with_ready_compiler();
+    subtest 'pins' => sub {
+        $key = decode_json(works('get', 'get', $spec, '--arch', 'sm_90a', '--json'))->{key};
+        is(works('pin', 'pin', $key), "pinned\n", 'pin');
+        fails(1, qr/unpin/, 'evict', $key);
+        is(works('evict', 'evict', '--all'), "0 kernels evicted\n", 'a pinned kernel stays');
+        is(works('unpin', 'unpin', uc $key), "unpinned\n", 'unpin, whatever the case');
+        is(works('evict', 'evict', $key), "1 kernels evicted\n", 'and it goes');
+    };
+}
+
+# --- drain -----------------------------------------------------------------
+
+like(works('drain', 'drain'), qr/finished and left/, 'drain');
+waitpid $daemon, 0;
+is($? >> 8, 0, 'the daemon left in order');
+fails(1, qr/\Q$socket\E/, 'drain');
+fails(1, qr/checks failed/, 'doctor');
+
+# --- reload ----------------------------------------------------------------
+
+start_daemon('-c', spew("$work/conf", "[store]\nttl_s = 0\n"));
+spew("$work/conf", "[store]\nttl = 1\n");
+fails(1, qr/conf:2: unknown key 'store.ttl'/, 'reload');
+spew("$work/conf", "[store]\nttl_s = 1\ncap = 1G\n");
+like(works('reload', 'reload'), qr/need a restart: store.cap$/m, '... names what needs a restart');
+
+SKIP: {
+    skip 'no compiler', 1 if !with_ready_compiler();
+    # The new age holds for what is there already.
+    my $end = time + 30;
+    my %seen;
+    $seen{ decode_json((ctl('get', $spec, '--arch', 'sm_90a', '--json'))[1])->{tier} }++
+        while time < $end && ($seen{built} // 0) < 2;
+    cmp_ok($seen{built}, '>=', 2, 'a kernel that grew too old by the new configuration is built again');
+}
+
+# Until a compiler has reported; whether it is ready.
+sub with_ready_compiler {
+    my $end = time + 30;
+    my $readiness = 'starting';
+    while ($readiness eq 'starting' && time < $end) {
+        $readiness = decode_json((ctl('status', '--json'))[1])->{readiness};
+        sleep 0.05;
+    }
+    return $readiness eq 'ready';
+}
+
+works('stop', 'stop');
+waitpid $daemon, 0;
+start_daemon();
 
 # --- stop ------------------------------------------------------------------
 

@@ -314,6 +314,17 @@ expect($manager, qr/; (compiler ready$|no compiler: )/, 'not watched: the status
 is(message($manager, 0.5), undef, 'not watched: no sign of life');
 is(stop($pid), 0, 'not watched: exit status 0');
 
+# Files may not grow: as good as a full disk.
+$pid = start(
+    log         => $log,
+    command     => [ '/bin/sh', '-c', 'ulimit -f 4; exec "$0" "$@"', "$bin/hummingd" ],
+    arguments   => [ '--socket', $socket, '--store', "$folder/full" ],
+    environment => { NOTIFY_SOCKET => "$folder/notify" },
+);
+expect($manager, qr/^STATUS=Serving .*store: .*File too large/, 'no store: the status line says why');
+like(status_of($socket)->{degraded}, qr/store: .*File too large/, 'no store: so does status');
+is(stop($pid), 0, 'no store: exit status 0');
+
 # --- -n ------------------------------------------------------------------------------
 my ($code, $text) = run("$bin/hummingd", '-n', '-c', $conf);
 is("$code|$text", "0|hummingd: the configuration is good\n", '-n: a good configuration');

@@ -193,6 +193,51 @@ wire_send_compile(struct wire *wire, const struct wire_source *source)
 }
 
 uint32_t
+wire_send_admin(struct wire *wire, uint32_t command,
+    const struct hm_digest *key)
+{
+	struct hm_admin admin = {.command = command};
+	uint8_t body[64];
+	size_t n_body = 0;
+
+	if (key != NULL)
+		admin.key = *key;
+	assert_int_equal(
+	    hm_codec_pack_admin(&admin, body, sizeof(body), &n_body), HM_OK);
+	assert_true(wire_send(wire, HM_FRAME_ADMIN, body, n_body));
+	return wire->last_id;
+}
+
+json_t *
+wire_admin(struct wire *wire, uint32_t command, const struct hm_digest *key,
+    int *error_out, char *line_out, size_t size)
+{
+	struct hm_refusal refusal;
+	struct hm_frame frame;
+	char *text = NULL;
+	json_t *json;
+
+	(void)wire_send_admin(wire, command, key);
+	assert_true(wire_recv(wire, &frame, HARNESS_WAIT_MS));
+	*error_out = HM_OK;
+	if (frame.type == HM_FRAME_ERROR) {
+		assert_int_equal(
+		    hm_codec_unpack_refusal(frame.body, frame.n_body, &refusal),
+		    HM_OK);
+		*error_out = refusal.error;
+		(void)snprintf(line_out, size, "%s", refusal.message);
+		return NULL;
+	}
+	assert_int_equal(frame.type, HM_FRAME_TEXT);
+	assert_int_equal(hm_codec_unpack_text(frame.body, frame.n_body, &text),
+	    HM_OK);
+	json = json_loads(text, 0, NULL);
+	assert_non_null(json);
+	free(text);
+	return json;
+}
+
+uint32_t
 wire_send_cancel(struct wire *wire, uint32_t request_id)
 {
 	uint8_t body[16];

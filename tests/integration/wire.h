@@ -58,6 +58,14 @@ uint32_t wire_send_get(struct wire *wire, const char *specs, const char *arch,
 uint32_t wire_send_compile(struct wire *wire, const struct wire_source *source);
 uint32_t wire_send_cancel(struct wire *wire, uint32_t request_id);
 
+/* An ADMIN command; key NULL = none. */
+uint32_t wire_send_admin(struct wire *wire, uint32_t command,
+    const struct hm_digest *key);
+/* The same and its answer: JSON for the caller to decref, or NULL with the
+ * error and the line of the refusal (of size bytes). */
+json_t *wire_admin(struct wire *wire, uint32_t command,
+    const struct hm_digest *key, int *error_out, char *line_out, size_t size);
+
 /* The next KERNEL, PARTs put together, PROGRESS counted. false: none came. */
 bool wire_recv_kernel(struct wire *wire, struct wire_kernel *kernel_out);
 void wire_kernel_done(struct wire_kernel *kernel);

@@ -24,35 +24,46 @@ phase_is_bank_free(const u32 *bytes, u32 n_lanes, u32 width)
 	return banks.size() == n_lanes * (width / 4);
 }
 
-/* Lane, step, register, half <-> row, k: each weight has one place, ours. */
+/* Registers of a step in one word (the drawing in layout.cuh). */
+static u32
+registers_per_word()
+{
+	return 4u / words_per_step;
+}
+
+/* Lane, step, register, element <-> row, k: each weight has one place, ours. */
 static void
 test_codes_are_a_bijection()
 {
+	const u32 elements = act_bits == 16 ? 2 : 4;
+	const u32 per_lane = steps_per_half * 4 * elements;
 	std::set<std::pair<u32, u32>> seen;
 
-	for (u32 half = 0; half < 2; half++)
-		for (u32 tile = 0; tile < 4; tile++)
-			for (u32 at = 0; at < 32 * 4 * 8; at++) {
-				const u32 lane = at / 32, step = at / 8 % 4;
-				const u32 i = at / 2 % 4, h = at % 2;
-				const u32 row =
-				    tile * 16 + fragment_row(lane, i);
-				const u32 k = half * 64 + step * 16 +
-					      fragment_k(lane, i, h);
-				u32 byte, bit;
+	for (u32 at = 0; at < 8 * 32 * per_lane; at++) {
+		const u32 half = at / per_lane / 128, lane = at / per_lane % 32;
+		const u32 tile = at / per_lane / 32 % 4;
+		const u32 step = at / (4 * elements) % steps_per_half;
+		const u32 i = at / elements % 4, element = at % elements;
+		const u32 row = tile * 16 + fragment_row(lane, i);
+		const u32 k =
+		    half * 64 + step * step_k + fragment_k(lane, i, element);
+		const u32 word =
+		    step * words_per_step + i / registers_per_word();
+		const pack_place place = pack_place_of(act, weight, row, k);
 
-				pack_place(row, k, &byte, &bit);
-				tap_check(byte == half * half_code_bytes +
-						      lane_codes(tile, lane) +
-						      step * 4,
-				    "byte", row, k);
-				tap_check(bit == 16 * h + 4 * i, "bit", row, k);
-				seen.insert({row, k});
-			}
+		tap_check(place.byte ==
+			      half * half_code_bytes + lane_codes(tile, lane) +
+				  word / 4 * piece_bytes + word % 4 * 4,
+		    "byte", row, k);
+		tap_check(place.slot == i % registers_per_word() &&
+			      place.element == element,
+		    "place in the word", row, k);
+		seen.insert({row, k});
+	}
 	tap_check(seen.size() == 64 * 128, "all weights seen");
 }
 
-/* Examples of KERNELS.md 3.6, word for word. */
+/* Examples of KERNELS.md 3.6, word for word: u4 and bf16. */
 static void
 test_codes_worked_example()
 {
@@ -71,11 +82,13 @@ test_codes_worked_example()
 	};
 
 	for (const auto &row : rows) {
-		u32 byte, bit;
+		const pack_place at =
+		    pack_place_of(act_bf16, weight_u4, row.n, row.k);
+		const u32 word = pack_word(act_bf16, weight_u4, scale_none,
+		    at.slot, at.element, 1);
 
-		pack_place(row.n, row.k, &byte, &bit);
-		tap_check(byte == row.byte && bit == row.bit, "example", row.n,
-		    row.k);
+		tap_check(at.byte == row.byte && word == 1u << row.bit,
+		    "example", row.n, row.k);
 	}
 }
 
@@ -87,7 +100,8 @@ test_codes_loads_are_bank_free()
 			u32 bytes[8];
 
 			for (u32 lane = 0; lane < 8; lane++)
-				bytes[lane] = lane_codes(tile, phase + lane);
+				bytes[lane] = lane_codes(tile, phase + lane) +
+					      (pieces - 1) * piece_bytes;
 			tap_check(phase_is_bank_free(bytes, 8, 16), "16 bytes",
 			    tile, phase);
 		}
@@ -103,21 +117,25 @@ test_lines_follow_the_pack()
 		for (u32 tile = 0; tile < 4; tile++)
 			for (u32 lane = 0; lane < 32; lane++) {
 				const u32 pair = tile * 8 + lane / 4;
-				const u32 scale = chunk_scales(group) +
-						  lane_scales(tile, lane);
+				const u32 scales = chunk_scales(group) +
+						   lane_scales(tile, lane);
 				const u32 z =
 				    chunk_zeros(group) + lane_zeros(tile, lane);
 
-				tap_check(scale ==
-					      4096 + group * 128 + pair * 4,
+				tap_check(scales ==
+					      pack_code_bytes() +
+						  group * pack_scale_line() +
+						  pair * 2 * scale_size,
 				    "scale", group, tile, lane);
-				for (u32 b = 0; b < 4; b++)
-					bytes.insert(scale + b);
+				for (u32 b = 0; b < 2 * scale_size; b++)
+					bytes.insert(scales + b);
 				if (zero == zero_none)
 					continue;
 				const u32 width = zero == zero_int ? 2 : 4;
 
-				tap_check(z == 4096 + groups_per_chunk * 128 +
+				tap_check(z == pack_code_bytes() +
+						   groups_per_chunk *
+						       pack_scale_line() +
 						   group * 32 * width +
 						   pair * width,
 				    "zero point", group, tile, lane);
@@ -131,12 +149,12 @@ test_lines_follow_the_pack()
 	tap_check(chunk_bytes % 128 == 0, "padded");
 }
 
-/* k16 steps and the groups that they begin and end. */
+/* Steps and the groups that they begin and end. */
 static void
 test_groups_of_steps()
 {
-	for (u32 k = 0; k < 128; k += 16) {
-		const u32 half = k / 64, step = k / 16 % 4;
+	for (u32 k = 0; k < 128; k += step_k) {
+		const u32 half = k / 64, step = k % 64 / step_k;
 		const u32 group =
 		    first_group_of_half(half) + group_of_step(step);
 		const bool inside = group_k != 0 && group_k < 128;
@@ -147,7 +165,7 @@ test_groups_of_steps()
 			      (inside && k % pack_group_k() == 0),
 		    "start", k);
 		tap_check(step_ends_group(step) ==
-			      (inside && (k + 16) % pack_group_k() == 0),
+			      (inside && (k + step_k) % pack_group_k() == 0),
 		    "end", k);
 	}
 }
@@ -156,11 +174,13 @@ test_groups_of_steps()
 static void
 test_row_block_of_one_half()
 {
-	tap_check(row_block<1>::scales == 2048, "scales after the codes");
-	tap_check(row_block<1>::zeros == 2048 + half_scale_bytes,
+	const u32 codes = pack_code_bytes() / 2;
+
+	tap_check(row_block<1>::scales == codes, "scales after the codes");
+	tap_check(row_block<1>::zeros == codes + half_scale_bytes,
 	    "zero points after the scales");
 	tap_check(row_block<1>::bytes ==
-		      2048 + half_scale_bytes + half_zero_bytes,
+		      codes + half_scale_bytes + half_zero_bytes,
 	    "bytes");
 	tap_check(row_block<2>::bytes == HM_CHUNK_BYTES, "two halves: a chunk");
 	tap_check(row_block<2>::scales == chunk_scales(0), "its scales");

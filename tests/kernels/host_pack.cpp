@@ -2,6 +2,7 @@
 /*
  * host_pack.cpp - the packing kernel, run on the CPU thread by thread, against
  * the library's packer: the same bytes, for every source type and odd sizes.
+ * One program is one format of chunks; all sources that lead to it are tried.
  *
  * Everything of pack.cu but its entry is plain code; here the phases between
  * two barriers run for all threads of a CTA, in the order of the entry.
@@ -30,15 +31,53 @@ random_bits()
 /* A matrix as checkpoints hold it. */
 struct plain {
 	u32 n, k, groups;
-	u32 code_words, scale_type, zero_type;
+	u32 code_pairs, scale_type, zero_type;
+	u32 scale_kind, scale_rows;
 	std::vector<u64> codes, scales, zeros;
 	std::vector<float> bias;
 };
+
+/* How a source may give its scales, for the chunks of this program. */
+struct scaling {
+	u32 kind, type;
+};
+
+static std::vector<scaling>
+scalings()
+{
+	const u32 all[] = {float_f32, float_bf16, float_f16};
+	std::vector<scaling> list;
+
+	for (u32 type : all) {
+		if (scale == scale_none) {
+			list.push_back({HUMMING_SCALE_CHANNEL, type});
+			list.push_back({HUMMING_SCALE_TENSOR, type});
+		}
+		if (scale == scale_bf16 || scale == scale_f16 ||
+		    scale == scale_f32) {
+			const u32 line = scale == scale_f32   ? float_f32
+					 : scale == scale_f16 ? float_f16
+							      : float_bf16;
+
+			if (act_bits == 16 || type == line)
+				list.push_back({HUMMING_SCALE_GROUP, type});
+			if (group_k == 128 && zero == zero_none &&
+			    (act_bits == 16 || scale == scale_f32))
+				list.push_back({HUMMING_SCALE_BLOCK, type});
+		}
+	}
+	if (scale == scale_e8m0 || scale == scale_mx)
+		list.push_back({HUMMING_SCALE_GROUP, float_e8m0});
+	return list;
+}
 
 /* Bits of a scale: ordinary ones, zeros of both signs, subnormals, extremes. */
 static u32
 random_scale(u32 type)
 {
+	if (type == float_e8m0)
+		return scale == scale_mx ? 90 + random_bits() % 12
+					 : random_bits() % 240;
 	const u32 kind = random_bits() % 16;
 	const u32 sign = random_bits() % 8 == 0;
 	const u32 fraction = random_bits();
@@ -64,41 +103,91 @@ put(std::vector<u64> &array, u32 type, size_t index, u32 bits)
 
 	if (type == float_f32)
 		std::memcpy(bytes + 4 * index, &bits, 4);
+	else if (type == float_e8m0)
+		bytes[index] = static_cast<u8>(bits);
 	else
 		std::memcpy(bytes + 2 * index, &bits, 2);
 }
 
+static void
+put_code(plain &p, u32 n, u32 k, u32 code)
+{
+	u8 *bytes = reinterpret_cast<u8 *>(p.codes.data());
+	const size_t index = static_cast<size_t>(n) * p.k + k;
+
+	if (p.code_pairs && index % 2 == 0)
+		bytes[index / 2] = static_cast<u8>(code);
+	else if (p.code_pairs)
+		bytes[index / 2] =
+		    static_cast<u8>(bytes[index / 2] | code << 4);
+	else
+		bytes[index] = static_cast<u8>(code);
+}
+
+/* mx: a group whose codes are all zeros, of both signs. */
+static bool
+is_zero_by_design(u32 n, u32 k)
+{
+	return scale == scale_mx && (n + k / 32) % 5 == 2;
+}
+
+static void
+fill_codes(plain &p)
+{
+	p.codes.assign(static_cast<size_t>(p.n) * p.k / 8, 0);
+	for (u32 n = 0; n < p.n; n++)
+		for (u32 k = 0; k < p.k; k++) {
+			u32 code = random_bits() % (1u << weight_bits);
+
+			if (weight == weight_e4m3 && (code & 0x7f) == 0x7f)
+				code ^= 1;
+			if (is_zero_by_design(n, k))
+				code &= 8;
+			put_code(p, n, k, code);
+		}
+}
+
+static void
+fill_scales(plain &p)
+{
+	const u32 rows = (p.n + p.scale_rows - 1) / p.scale_rows;
+
+	p.scales.assign(static_cast<size_t>(rows) * p.groups, 0);
+	for (u32 i = 0; i < rows * p.groups; i++) {
+		/* every ninth row is all zero; a byte of an exponent is not */
+		const bool none = i / p.groups % 9 == 4;
+		u32 bits = random_scale(p.scale_type);
+
+		if (is_zero_by_design(i / p.groups, i % p.groups * 32))
+			bits = random_bits() % 240; /* must not count */
+		put(p.scales, p.scale_type, i,
+		    none && p.scale_type != float_e8m0 ? 0 : bits);
+	}
+}
+
+/* source: number of a combination of all that leads to these chunks */
 static plain
 make_plain(u32 n, u32 k, u32 source)
 {
+	const std::vector<scaling> ways = scalings();
+	const scaling way = ways[source % ways.size()];
 	const u32 group = HM_GROUP != 0 ? HM_GROUP : k;
 	plain p;
 
 	p.n = n;
 	p.k = k;
 	p.groups = (k + group - 1) / group;
-	p.code_words = source % 2;
-	p.scale_type = source % 3;
+	p.code_pairs = weight_bits == 4 && source / ways.size() % 2;
+	p.scale_kind = way.kind;
+	p.scale_type = way.type;
+	p.scale_rows = way.kind == HUMMING_SCALE_TENSOR  ? n
+		       : way.kind == HUMMING_SCALE_BLOCK ? 128
+							 : 1;
 	p.zero_type = (source + 1) % 3;
-	p.codes.assign(static_cast<size_t>(n) * k / 8, 0);
-	for (u64 &eight : p.codes)
-		for (u32 i = 0; i < 8; i++)
-			eight |= static_cast<u64>(random_bits() & 15)
-				 << (p.code_words ? 4 : 8) * i;
-	if (p.code_words) /* 4 bytes for 8 codes */
-		for (size_t i = 0; i < p.codes.size(); i++)
-			std::memcpy(
-			    reinterpret_cast<unsigned char *>(p.codes.data()) +
-				4 * i,
-			    &p.codes[i], 4);
-	p.scales.assign(static_cast<size_t>(n) * p.groups, 0);
+	fill_codes(p);
+	fill_scales(p);
 	p.zeros.assign(static_cast<size_t>(n) * p.groups, 0);
-	for (size_t i = 0; i < p.scales.size(); i++) {
-		/* every ninth row is all zero */
-		const bool none = i / p.groups % 9 == 4;
-
-		put(p.scales, p.scale_type, i,
-		    none ? 0 : random_scale(p.scale_type));
+	for (size_t i = 0; i < p.zeros.size(); i++) {
 		if (HM_ZERO == 1)
 			reinterpret_cast<u8 *>(p.zeros.data())[i] =
 			    static_cast<u8>(random_bits() % 40);
@@ -132,16 +221,26 @@ static humming_weight_source
 source_of(const plain &p)
 {
 	static const u32 types[] = {HUMMING_TYPE_F32, HUMMING_TYPE_BF16,
-	    HUMMING_TYPE_F16};
+	    HUMMING_TYPE_F16, HUMMING_TYPE_E8M0};
+	static const u32 a_types[] = {HUMMING_TYPE_BF16, HUMMING_TYPE_F16,
+	    HUMMING_TYPE_E4M3, HUMMING_TYPE_E5M2, HUMMING_TYPE_SINT(8)};
+	static const u32 w_types[] = {HUMMING_TYPE_UINT(4),
+	    HUMMING_TYPE_UINT(8), HUMMING_TYPE_E2M1, HUMMING_TYPE_E4M3};
 	humming_weight_source source;
 
 	humming_weight_source_init(&source, sizeof source);
 	source.n = p.n;
 	source.k = p.k;
-	source.a_type = HM_ACT ? HUMMING_TYPE_F16 : HUMMING_TYPE_BF16;
-	source.group = HM_GROUP;
+	source.a_type = a_types[HM_ACT];
+	source.w_type = w_types[HM_WEIGHT];
+	source.scale_kind = p.scale_kind;
+	if (p.scale_kind == HUMMING_SCALE_GROUP)
+		source.group = HM_GROUP;
+	source.mx_exact =
+	    scale == scale_e8m0 && weight == weight_e2m1 && act_bits == 8;
 	source.zero = HM_ZERO;
-	source.code_layout = p.code_words;
+	source.code_layout =
+	    p.code_pairs ? HUMMING_CODES_NIBBLES : HUMMING_CODES_BYTES;
 	source.scale_type = types[p.scale_type];
 	source.zero_type = types[p.zero_type];
 	source.codes = p.codes.data();
@@ -192,9 +291,10 @@ run_kernel(const plain &from, packed &to, u32 n_shares)
 	p.bias = to.bias.data();
 	p.n = from.n;
 	p.k = from.k;
-	p.code_words = from.code_words;
+	p.code_pairs = from.code_pairs;
 	p.scale_type = from.scale_type;
 	p.zero_type = from.zero_type;
+	p.scale_rows = from.scale_rows;
 	for (u32 i = 0; i < ceil_div(p.n, 64); i++)
 		for (u32 share = 0; share < n_shares; share++)
 			to.problems |= run_cta(p, i, share, n_shares);
@@ -224,49 +324,72 @@ compare(u32 n, u32 k, u32 source_kind, u32 n_shares)
 static void
 test_bytes_are_those_of_the_cpu()
 {
-	static const u32 shapes[][2] = {{64, 128}, {8, 8}, {72, 200},
-	    {200, 520}, {128, 1024}};
+	static const u32 shapes[][2] = {{64, 128}, {8, 16}, {72, 208},
+	    {200, 528}, {264, 1024}};
+	const u32 n_sources = 2 * static_cast<u32>(scalings().size());
 
 	for (const u32(&shape)[2] : shapes)
-		for (u32 source = 0; source < 6; source++)
+		for (u32 source = 0; source < n_sources; source++)
 			compare(shape[0], shape[1], source, 1 + source % 4);
+	if (act_bits == 16)
+		compare(72, 200, 0, 2); /* k need not be a multiple of 16 */
+}
+
+/* What the kernel says of a matrix. */
+static u32
+problems_of(const plain &from)
+{
+	const humming_weight_source source = source_of(from);
+	humming_weight_sizes sizes = {};
+
+	sizes.struct_size = sizeof sizes;
+	tap_check(humming_weight_size(&source, &sizes) == HUMMING_OK, "sizes");
+	packed out = make_packed(sizes);
+	run_kernel(from, out, 1);
+	return out.problems;
 }
 
 /* One bad element each; the host cannot see them. */
 static void
 test_bad_sources_are_reported()
 {
-	static const u32 infinities[] = {0x7f800000, 0x7f80, 0x7c00};
-	const u32 kinds[] = {0, 1, 2};
+	static const u32 infinities[] = {0x7f800000, 0x7f80, 0x7c00, 255};
+	const u32 n_sources = static_cast<u32>(scalings().size());
 
-	for (u32 kind : kinds) {
-		plain from = make_plain(64, 128, kind);
-		const humming_weight_source source = source_of(from);
-		humming_weight_sizes sizes = {};
+	for (u32 source = 0; source < n_sources; source++) {
+		plain from = make_plain(64, 128, source);
 
-		sizes.struct_size = sizeof sizes;
-		tap_check(humming_weight_size(&source, &sizes) == HUMMING_OK,
-		    "sizes");
-		packed out = make_packed(sizes);
-		put(from.scales, from.scale_type, 17,
+		put(from.scales, from.scale_type, 0,
 		    infinities[from.scale_type]);
-		run_kernel(from, out, 1);
-		tap_check(out.problems == problem_scale, "scale", kind);
+		tap_check((problems_of(from) & problem_scale) != 0, "scale",
+		    source);
 	}
 	plain from = make_plain(64, 128, 0);
-	humming_weight_sizes sizes = {};
-	const humming_weight_source source = source_of(from);
-
-	sizes.struct_size = sizeof sizes;
-	tap_check(humming_weight_size(&source, &sizes) == HUMMING_OK, "sizes");
-	packed out = make_packed(sizes);
-	reinterpret_cast<u8 *>(from.codes.data())[4321] = 16;
-	run_kernel(from, out, 1);
-	tap_check(out.problems == problem_code, "code", out.problems);
+	u8 *codes = reinterpret_cast<u8 *>(from.codes.data());
+	if (weight_bits == 4)
+		codes[4321] = 16;
+	if (weight == weight_e4m3)
+		codes[4321] = 0xff;
+	const u32 expected = weight == weight_u8 ? 0 : problem_code;
+	tap_check(problems_of(from) == expected, "code", problems_of(from));
 	const u32 nan = 0x7fc00000;
 	std::memcpy(&from.bias[63], &nan, 4);
-	run_kernel(from, out, 1);
-	tap_check(out.problems == (problem_code | problem_bias), "bias");
+	tap_check(problems_of(from) == (expected | problem_bias), "bias");
+}
+
+static void
+test_rows_beyond_the_window_are_reported()
+{
+	plain from = make_plain(64, 128, 0);
+	u8 *scales = reinterpret_cast<u8 *>(from.scales.data());
+
+	std::memset(scales, 100, 64 * 4);
+	for (u32 k = 0; k < 128; k += 32)
+		put_code(from, 63, k, 7); /* row 63 has no zero group */
+	scales[63 * 4 + 1] = 111;
+	tap_check(problems_of(from) == 0, "a span of 2^11");
+	scales[63 * 4 + 2] = 99;
+	tap_check(problems_of(from) == problem_span, "a span of 2^12");
 }
 
 static void
@@ -286,18 +409,20 @@ test_parameters_are_those_of_the_host()
 	SAME(problems);
 	SAME(n);
 	SAME(k);
-	SAME(code_words);
+	SAME(code_pairs);
 	SAME(scale_type);
 	SAME(zero_type);
+	SAME(scale_rows);
 	SAME(reserved);
 #undef SAME
 	tap_check(sizeof(pack_params) == sizeof(hm_pack_params), "size");
 	tap_check(HM_PACK_F32 == float_f32 && HM_PACK_BF16 == float_bf16 &&
-		      HM_PACK_F16 == float_f16,
+		      HM_PACK_F16 == float_f16 && HM_PACK_E8M0 == float_e8m0,
 	    "types");
 	tap_check(HUMMING_PACKER_BAD_CODE == problem_code &&
 		      HUMMING_PACKER_BAD_SCALE == problem_scale &&
-		      HUMMING_PACKER_BAD_BIAS == problem_bias,
+		      HUMMING_PACKER_BAD_BIAS == problem_bias &&
+		      HUMMING_PACKER_BAD_SPAN == problem_span,
 	    "problems");
 }
 
@@ -307,6 +432,9 @@ main()
 	tap_run("bytes are those of the CPU's packer",
 	    test_bytes_are_those_of_the_cpu);
 	tap_run("bad sources are reported", test_bad_sources_are_reported);
+	if (scale == scale_mx)
+		tap_run("rows beyond the window are reported",
+		    test_rows_beyond_the_window_are_reported);
 	tap_run("parameters are those of the host",
 	    test_parameters_are_those_of_the_host);
 	return tap_done();

@@ -159,6 +159,94 @@ test_k_ranges_cover_all_chunks()
 		}
 }
 
+/* What a launch of kernel H does, share by share. */
+struct shared_shape {
+	u32 tiles, split_tiles, stages, ctas;
+};
+
+/* One CTA: marks stages; the pieces that others wait for come first. */
+static void
+walk_share(std::vector<int> &seen, const shared_shape &shape, u32 cta)
+{
+	const shares of =
+	    shares_of(shape.split_tiles * shape.stages, shape.ctas);
+	const u32 share = shape.ctas - 1 - cta;
+	const u32 whole = shape.tiles - shape.split_tiles;
+	u32 units = 0, last = 0;
+
+	for (u32 i = 0;; i++) {
+		const work item =
+		    work_at(i, of, share, shape.stages, cta, shape.ctas, whole);
+
+		if (item.count == 0)
+			break;
+		tap_check(item.tile < shape.tiles &&
+			      item.first + item.count <= shape.stages,
+		    "inside", i, cta);
+		tap_check(item.first == 0 || i == 0,
+		    "only the first work ends a tile of another share", i, cta);
+		tap_check(i == 0 || item.tile < whole || item.tile > last,
+		    "shared tiles ascend", i, cta);
+		last = item.tile;
+		units += item.tile >= whole ? item.count : 0;
+		for (u32 s = 0; s < item.count; s++)
+			seen[item.tile * shape.stages + item.first + s]++;
+	}
+	tap_check(units == share_size(of, share), "the share's size", cta);
+}
+
+/* Who begins a shared tile finds its other pieces in the shares behind it. */
+static void
+check_owner(const shared_shape &shape, u32 cta)
+{
+	const shares of =
+	    shares_of(shape.split_tiles * shape.stages, shape.ctas);
+	const u32 whole = shape.tiles - shape.split_tiles;
+	u32 share = shape.ctas - 1 - cta;
+	work item = {0, 0, 1};
+
+	for (u32 i = 0; item.count != 0; i++) {
+		item =
+		    work_at(i, of, share, shape.stages, cta, shape.ctas, whole);
+		if (item.count == 0 || item.tile < whole || item.first != 0 ||
+		    item.count == shape.stages)
+			continue;
+		u32 done = item.count, next = share; /* as take_over */
+
+		while (done < shape.stages && next < shape.ctas)
+			done += share_size(of, ++next);
+		tap_check(done >= shape.stages && next < shape.ctas,
+		    "all pieces exist", cta, i);
+		tap_check(share_begin(of, next) <
+			      (item.tile - whole + 1) * shape.stages,
+		    "no piece too many", cta, i);
+	}
+}
+
+static void
+test_shared_tiles_are_done_once()
+{
+	for (u32 tiles : {1u, 3u, 16u, 40u})
+		for (u32 split_tiles : {0u, 1u, 2u, 3u, 15u, 16u})
+			for (u32 stages : {1u, 2u, 7u, 64u})
+				for (u32 ctas : {1u, 2u, 5u, 132u}) {
+					if (split_tiles > tiles)
+						continue;
+					const shared_shape shape = {tiles,
+					    split_tiles, stages, ctas};
+					std::vector<int> seen(tiles * stages,
+					    0);
+
+					for (u32 cta = 0; cta < ctas; cta++) {
+						walk_share(seen, shape, cta);
+						check_owner(shape, cta);
+					}
+					for (int count : seen)
+						tap_check(count == 1, "once",
+						    tiles, split_tiles, stages);
+				}
+}
+
 int
 main()
 {
@@ -169,5 +257,6 @@ main()
 	tap_run("streams read every chunk once",
 	    test_streams_read_every_chunk_once);
 	tap_run("k ranges cover all chunks", test_k_ranges_cover_all_chunks);
+	tap_run("shared tiles are done once", test_shared_tiles_are_done_once);
 	return tap_done();
 }

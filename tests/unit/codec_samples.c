@@ -277,6 +277,27 @@ repack_cancel(const uint8_t *body, size_t n_body, uint8_t *buffer,
 }
 
 static int
+pack_admin(uint8_t *buffer, size_t size, size_t *n_out)
+{
+	struct hm_admin admin = {.command = HM_ADMIN_PIN};
+
+	hm_digest_compute("pinned", 6, &admin.key);
+	return hm_codec_pack_admin(&admin, buffer, size, n_out);
+}
+
+static int
+repack_admin(const uint8_t *body, size_t n_body, uint8_t *buffer, size_t *n_out)
+{
+	struct hm_admin admin;
+	int error;
+
+	error = hm_codec_unpack_admin(body, n_body, &admin);
+	if (error != HM_OK)
+		return error;
+	return hm_codec_pack_admin(&admin, buffer, HM_FRAME_MAX_BYTES, n_out);
+}
+
+static int
 pack_explain(uint8_t *buffer, size_t size, size_t *n_out)
 {
 	struct hm_digest key;
@@ -327,6 +348,7 @@ const struct codec_subject codec_subjects[CODEC_N_SUBJECTS] = {
     {"compile", pack_compile, repack_compile},
     {"cancel", pack_cancel, repack_cancel},
     {"explain", pack_explain, repack_explain},
+    {"admin", pack_admin, repack_admin},
     {"meta", pack_meta, repack_meta},
     {"kernel", pack_kernel, repack_kernel},
     {"progress", pack_progress, repack_progress},

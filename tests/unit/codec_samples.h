@@ -22,7 +22,7 @@ struct codec_subject {
 	    size_t *n_out);
 };
 
-#define CODEC_N_SUBJECTS 15
+#define CODEC_N_SUBJECTS 16
 extern const struct codec_subject codec_subjects[CODEC_N_SUBJECTS];
 
 /* size - 1 letters and a NUL. */

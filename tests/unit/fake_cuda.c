@@ -12,6 +12,7 @@
 
 #define SUCCESS        0
 #define INVALID_VALUE  1
+#define OUT_OF_MEMORY  2
 #define INVALID_DEVICE 101
 
 struct fake_cuda fake_cuda = {.major = 9};
@@ -46,6 +47,8 @@ FAKE_API int cuTensorMapEncodeTiled(void *map, int type, uint32_t rank,
     int promotion, int fill);
 FAKE_API int cuMemAlloc_v2(uint64_t *address, size_t n_bytes);
 FAKE_API int cuMemFree_v2(uint64_t address);
+FAKE_API int cuMemsetD32_v2(uint64_t address, unsigned int word,
+    size_t n_words);
 FAKE_API int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t n_bytes);
 FAKE_API int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t n_bytes);
 FAKE_API int cuStreamSynchronize(void *stream);
@@ -226,6 +229,9 @@ cuLaunchKernelEx(const struct hm_cuda_launch *launch, void *function,
 	if (fake_cuda.is_pack)
 		memcpy(&fake_cuda.pack_params, params[0],
 		    sizeof fake_cuda.pack_params);
+	else if (fake_cuda.is_quant)
+		memcpy(&fake_cuda.quant_params, params[0],
+		    sizeof fake_cuda.quant_params);
 	else
 		memcpy(&fake_cuda.params, params[0], sizeof fake_cuda.params);
 	return SUCCESS;
@@ -254,15 +260,30 @@ cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *address,
 int
 cuMemAlloc_v2(uint64_t *address, size_t n_bytes)
 {
-	(void)address;
-	(void)n_bytes;
-	return 2;
+	if (fake_cuda.no_memory)
+		return OUT_OF_MEMORY;
+	fake_cuda.n_allocated++;
+	fake_cuda.allocated_bytes = n_bytes;
+	*address = FAKE_CUDA_MEMORY;
+	return SUCCESS;
 }
 
 int
 cuMemFree_v2(uint64_t address)
 {
-	(void)address;
+	if (address != FAKE_CUDA_MEMORY)
+		return INVALID_VALUE;
+	fake_cuda.n_freed++;
+	return SUCCESS;
+}
+
+int
+cuMemsetD32_v2(uint64_t address, unsigned int word, size_t n_words)
+{
+	if (word != 0)
+		return INVALID_VALUE;
+	fake_cuda.set_address = address;
+	fake_cuda.set_words = n_words;
 	return SUCCESS;
 }
 
@@ -288,6 +309,7 @@ int
 cuStreamSynchronize(void *stream)
 {
 	(void)stream;
+	fake_cuda.n_synchronized++;
 	return SUCCESS;
 }
 /* NOLINTEND(readability-identifier-naming,readability-function-size,

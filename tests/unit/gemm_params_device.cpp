@@ -31,6 +31,10 @@ const struct device_field device_fields[] = {
     FIELD(prefetch),
     FIELD(row_groups),
     FIELD(weight_policy),
+    FIELD(a_scale_step),
+    FIELD(a_scale),
+    FIELD(a_scale_group_step),
+    FIELD(split_tiles),
     {nullptr, 0, 0},
 };
 const size_t device_params_bytes = sizeof(gemm_params);

@@ -27,15 +27,27 @@ stats_of(struct hm_cache *cache)
 	return stats;
 }
 
+/* Evict one entry; how many went. */
 static uint64_t
 evict(struct hm_cache *cache, uint64_t seed)
 {
+	struct hm_cache_task task;
 	struct hm_digest key;
-	uint64_t n = 99;
 
 	fixture_key(seed, &key);
-	assert_int_equal(hm_cache_evict(cache, &key, &n), HM_OK);
-	return n;
+	assert_int_equal(hm_cache_run(cache, HM_CACHE_EVICT, &key, &task),
+	    HM_OK);
+	return task.n_gone;
+}
+
+static uint64_t
+evict_all(struct hm_cache *cache)
+{
+	struct hm_cache_task task;
+
+	assert_int_equal(hm_cache_run(cache, HM_CACHE_EVICT_ALL, NULL, &task),
+	    HM_OK);
+	return task.n_gone;
 }
 
 /* ---- the face ---- */
@@ -115,7 +127,6 @@ static void
 test_cache__without_folder_is_hot_only(void **state)
 {
 	struct hm_cache *cache = fixture_open(NULL, 0, HOT);
-	uint64_t n = 0;
 
 	(void)state;
 	fixture_put(cache, 1, 20000);
@@ -126,8 +137,7 @@ test_cache__without_folder_is_hot_only(void **state)
 	assert_true(strlen(stats_of(cache).degraded) > 0);
 	assert_int_equal(evict(cache, 1), 1);
 	assert_int_equal(evict(cache, 1), 0);
-	assert_int_equal(hm_cache_evict(cache, NULL, &n), HM_OK);
-	assert_int_equal(n, 1);
+	assert_int_equal(evict_all(cache), 1);
 	assert_int_equal(fixture_get(cache, 2, 20000), HM_CACHE_MISS);
 	hm_cache_close(cache);
 }
@@ -187,7 +197,6 @@ test_cache__evict_takes_from_both_tiers(void **state)
 {
 	char *folder = fixture_folder();
 	struct hm_cache *cache = fixture_open(folder, CAP, HOT);
-	uint64_t n = 0;
 
 	(void)state;
 	for (uint64_t i = 0; i < 10; i++)
@@ -195,8 +204,7 @@ test_cache__evict_takes_from_both_tiers(void **state)
 	assert_int_equal(evict(cache, 3), 1); /* not flushed before */
 	assert_int_equal(evict(cache, 3), 0);
 	assert_int_equal(fixture_get(cache, 3, 20000), HM_CACHE_MISS);
-	assert_int_equal(hm_cache_evict(cache, NULL, &n), HM_OK);
-	assert_int_equal(n, 9);
+	assert_int_equal(evict_all(cache), 9);
 	assert_int_equal(stats_of(cache).store_entries, 0);
 	assert_int_equal(stats_of(cache).hot_entries, 0);
 	for (uint64_t i = 0; i < 10; i++)
@@ -424,7 +432,6 @@ test_cache__full_disk_degrades_and_recovers(void **state)
 	struct hm_cache *cache = fixture_open(folder, CAP, HOT);
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
 	struct rlimit before, full;
-	uint64_t n = 0;
 
 	(void)state;
 	assert_int_equal(sigaction(SIGXFSZ, &ignore, NULL), 0);
@@ -459,8 +466,7 @@ test_cache__full_disk_degrades_and_recovers(void **state)
 	/* Making space must work when nothing else does. */
 	full.rlim_cur = 300000;
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &full), 0);
-	assert_int_equal(hm_cache_evict(cache, NULL, &n), HM_OK);
-	assert_true(n >= 2);
+	assert_true(evict_all(cache) >= 2);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
 	hm_cache_close(cache);
 	fixture_remove(folder);
@@ -503,7 +509,6 @@ damage_try(const char *folder, const uint8_t *bytes, size_t n_bytes)
 	struct hm_cache_stats stats, before;
 	struct hm_cache *cache;
 	char path[320];
-	uint64_t n;
 
 	fixture_write(folder, HM_STORE_DATA_FILE, bytes, n_bytes);
 	cache = fixture_open(folder, CAP, 0);
@@ -544,7 +549,7 @@ damage_try(const char *folder, const uint8_t *bytes, size_t n_bytes)
 	}
 	assert_int_equal(stats_of(cache).corrupt, 0);
 	if (stats_of(cache).store_entries > 60)
-		assert_int_equal(hm_cache_evict(cache, NULL, &n), HM_OK);
+		(void)evict_all(cache);
 	hm_cache_close(cache);
 	for (unsigned int aside = 1; aside < 4; aside++) {
 		(void)snprintf(path, sizeof(path), "%s/data.mdb.aside-%u",
@@ -869,10 +874,7 @@ test_cache__random_use_is_right_throughout(void **state)
 			(void)hm_cache_each_record(cache, see_record, &seen);
 			(void)stats_of(cache);
 		} else {
-			uint64_t n;
-
-			assert_int_equal(hm_cache_evict(cache, NULL, &n),
-			    HM_OK);
+			(void)evict_all(cache);
 		}
 	}
 	assert_int_equal(stats_of(cache).corrupt, 0);

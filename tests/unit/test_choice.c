@@ -85,8 +85,8 @@ static void
 test_choice__what_cannot_be__is_refused_and_not_kept(void **state)
 {
 	(void)state;
-	assert_null(get("w8a8,m=1", HM_E_UNSUPPORTED));
-	assert_null(get("w8a8,m=1", HM_E_UNSUPPORTED));
+	assert_null(get("w4a4,m=1", HM_E_UNSUPPORTED));
+	assert_null(get("w4a4,m=1", HM_E_UNSUPPORTED));
 }
 
 /* More requests than there are places: every one is still answered rightly. */

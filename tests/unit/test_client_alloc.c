@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "client/call.h"
 #include "client/deadline.h"
 #include "client/fetch.h"
 #include "client/kernel.h"
@@ -154,6 +155,101 @@ test_client_alloc__fetch_in_parts_without_memory_fails_whole(void **state)
 	walk(FORM_PARTS);
 }
 
+/* --- small questions ----------------------------------------------------- */
+
+/* A question whose answer is there already; its code, and whether something
+ * came of it. */
+typedef int (*ask_fn)(int peer, bool *came_out);
+
+static int
+ask_status(int peer, bool *came_out)
+{
+	struct hm_frame frame = {.type = HM_FRAME_TEXT,
+	    .request_id = FIRST_ID,
+	    .fd = -1};
+	struct hm_errbuf why = {.text = ""};
+	uint8_t body[64];
+	char *text = NULL;
+	int error;
+
+	assert_int_equal(
+	    hm_codec_pack_text("{}", body, sizeof body, &frame.n_body), HM_OK);
+	frame.body = body;
+	fake_send(peer, &frame);
+	error = hm_call_text(&link_under_test, HM_FRAME_STATUS,
+	    hm_deadline_in(5000), &text, &why);
+	*came_out = text != NULL;
+	free(text);
+	return error;
+}
+
+static int
+ask_explain(int peer, bool *came_out)
+{
+	struct hm_record_reply reply = {.found = 1, .record_bytes = 100};
+	struct hm_frame frame = {.type = HM_FRAME_RECORD,
+	    .request_id = FIRST_ID,
+	    .raw = image,
+	    .n_raw = 100,
+	    .fd = -1};
+	struct hm_record record = {.bytes = image, .n_bytes = 100};
+	struct hm_errbuf why = {.text = ""};
+	uint8_t body[64];
+	void *stored = NULL;
+	int error;
+
+	assert_int_equal(hm_codec_pack_record_reply(&reply, body, sizeof body,
+			     &frame.n_body),
+	    HM_OK);
+	frame.body = body;
+	fake_send(peer, &frame);
+	error = hm_call_explain(&link_under_test, &record, hm_deadline_in(5000),
+	    &reply, &stored, &why);
+	*came_out = stored != NULL;
+	free(stored);
+	return error;
+}
+
+static size_t
+ask_once(ask_fn ask, size_t fail_at, int expected)
+{
+	size_t n_allocations;
+	int pair[2];
+	bool came = false;
+
+	assert_int_equal(socketpair(AF_UNIX,
+			     SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
+			     pair),
+	    0);
+	memset(&link_under_test, 0, sizeof link_under_test);
+	hm_transport_init(&link_under_test.transport);
+	link_under_test.transport.fd = pair[0];
+	link_under_test.last_id = FIRST_ID - 1;
+	fake_alloc_fail_at(fail_at);
+	assert_int_equal(ask(pair[1], &came), expected);
+	n_allocations = fake_alloc_count();
+	fake_alloc_fail_at(0);
+	assert_int_equal(came, expected == HM_OK);
+	hm_link_done(&link_under_test);
+	(void)close(pair[1]);
+	return n_allocations;
+}
+
+static void
+test_client_alloc__questions_without_memory_say_so(void **state)
+{
+	static const ask_fn asks[] = {ask_status, ask_explain};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof asks / sizeof asks[0]; i++) {
+		size_t n = ask_once(asks[i], SIZE_MAX, HM_OK);
+
+		assert_true(n > 0);
+		for (size_t at = 1; at <= n; at++)
+			(void)ask_once(asks[i], at, HM_E_NOMEM);
+	}
+}
+
 int
 main(void)
 {
@@ -164,6 +260,8 @@ main(void)
 		test_client_alloc__sealed_fetch_without_memory_fails_whole),
 	    cmocka_unit_test(
 		test_client_alloc__fetch_in_parts_without_memory_fails_whole),
+	    cmocka_unit_test(
+		test_client_alloc__questions_without_memory_say_so),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

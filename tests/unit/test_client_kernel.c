@@ -59,6 +59,7 @@ make_kernel(struct hm_request *request, uint32_t m, struct hm_plan *plan)
 		reply->ranges[i].band = row->band;
 		reply->ranges[i].prefetch = row->prefetch;
 		reply->ranges[i].weight_policy = row->weight_policy;
+		reply->ranges[i].split_tail = row->split_tail;
 		if (row == hm_plan_find(plan, m))
 			reply->key = reply->ranges[i].key;
 	}
@@ -108,6 +109,8 @@ check_launch(const struct humming_kernel *kernel, const struct hm_plan *plan,
 	assert_int_equal(launch.row_groups, expected.row_groups);
 	assert_int_equal(launch.band, expected.band);
 	assert_int_equal(launch.prefetch, expected.prefetch);
+	assert_int_equal(launch.split_tiles, expected.split_tiles);
+	assert_int_equal(launch.workspace_bytes, expected.workspace_bytes);
 	assert_int_equal(launch.kernel_abi, HM_KERNEL_ABI);
 }
 

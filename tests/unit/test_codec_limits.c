@@ -169,6 +169,9 @@ test_codec_limits__wrong_digest_lengths_are_refused(void **state)
 		put_number(1, 1);
 		put_bytes(2, bytes, n);
 		expect_body("record", n == 32 ? HM_OK : HM_E_PROTOCOL);
+		put_number(1, HM_ADMIN_PIN);
+		put_bytes(2, bytes, n);
+		expect_body("admin", n == 32 ? HM_OK : HM_E_PROTOCOL);
 	}
 	expect_body("explain", HM_E_PROTOCOL);
 }

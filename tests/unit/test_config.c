@@ -72,6 +72,37 @@ test_config__every_kind_of_key__is_read(void **state)
 	assert_int_equal(settings.log_level, HM_LOG_DEBUG);
 }
 
+/* What one user may take, of the store and of us; each with its default. */
+static void
+test_config__limits_of_a_user__have_defaults_and_are_read(void **state)
+{
+	struct hm_settings settings;
+	struct hm_errbuf why = {""};
+
+	(void)state;
+	hm_config_init(&settings);
+	assert_int_equal(hm_config_quota_bytes(&settings),
+	    settings.store_cap_bytes / 2);
+	assert_int_equal(settings.store_ttl_s, 0);
+	assert_true(settings.uid_queue < settings.queue);
+	assert_true(settings.uid_in_flight < settings.waiters);
+	assert_int_equal(load("group = makers\n"
+			      "[group]\nadmin = wheel\nread = users\n"
+			      "[store]\nquota = 300M\nttl_s = 86400\n"
+			      "[limits]\nuid_queue = 5\nuid_in_flight = 6\n"
+			      "[worker]\nmemory = 256M\n",
+			     &settings, &why),
+	    HM_OK);
+	assert_string_equal(settings.group, "makers");
+	assert_string_equal(settings.group_admin, "wheel");
+	assert_string_equal(settings.group_read, "users");
+	assert_int_equal(hm_config_quota_bytes(&settings), 300u << 20);
+	assert_int_equal(settings.store_ttl_s, 86400);
+	assert_int_equal(settings.uid_queue, 5);
+	assert_int_equal(settings.uid_in_flight, 6);
+	assert_int_equal(settings.worker_memory_bytes, 256u << 20);
+}
+
 static void
 test_config__bad_line__is_named_with_its_number(void **state)
 {
@@ -272,6 +303,7 @@ main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_config__every_kind_of_key__is_read),
+	    TEST(test_config__limits_of_a_user__have_defaults_and_are_read),
 	    TEST(test_config__bad_line__is_named_with_its_number),
 	    TEST(test_config__file_not_there__is_a_system_error),
 	    TEST(test_config__no_regular_file__is_refused),

@@ -56,6 +56,7 @@ reply_fill_range(const struct fixture *fixture, const struct hm_plan_row *row,
 	range->band = row->band;
 	range->prefetch = row->prefetch;
 	range->weight_policy = row->weight_policy;
+	range->split_tail = row->split_tail;
 }
 
 /* The kernel of a row, as the daemon would answer; its image is its row. */
@@ -375,6 +376,160 @@ test_gemm__what_cannot_be_opened_leaves_nothing_loaded(void **state)
 	expect_no_gemm(fixture, HUMMING_E_INVALID);
 }
 
+/* The kernels again, of a plan whose persistent rows share their last tiles
+ * (or none does). */
+static void
+share_tails(struct fixture *fixture, uint32_t split_tail)
+{
+	for (uint32_t i = 0; i < fixture->plan.n_rows; i++) {
+		struct hm_plan_row *row = &fixture->plan.rows[i];
+
+		row->split_tail = row->config.family == HM_FAMILY_WGMMA &&
+					  row->config.split_k == 0
+				      ? split_tail
+				      : 0;
+	}
+	for (uint32_t i = 0; i < fixture->plan.n_rows; i++) {
+		humming_kernel_unref(fixture->kernels[i]);
+		fixture->kernels[i] = make_kernel(fixture, i);
+	}
+}
+
+static uint64_t
+largest_workspace(const struct fixture *fixture, uint32_t m_most)
+{
+	struct hm_launch launch;
+	uint64_t most = 0;
+
+	for (uint32_t m = 1; m <= m_most; m++) {
+		assert_int_equal(
+		    hm_launch_compute(hm_plan_find(&fixture->plan, m), m, N, K,
+			132, &launch),
+		    HM_OK);
+		if (launch.workspace_bytes > most)
+			most = launch.workspace_bytes;
+	}
+	return most;
+}
+
+static void
+test_gemm__a_workspace_is_there_when_some_m_wants_one(void **state)
+{
+	struct fixture *fixture = *state;
+	struct humming_gemm *gemm = NULL;
+	uint64_t most = 0;
+
+	share_tails(fixture, 1);
+	most = largest_workspace(fixture, 20000);
+	assert_true(most > 4096);
+	gemm = open_gemm(fixture);
+	assert_int_equal(humming_gemm_workspace_bytes(gemm), most);
+	assert_int_equal(fake_cuda.n_allocated, 1);
+	assert_int_equal(fake_cuda.allocated_bytes, most);
+	assert_int_equal(fake_cuda.set_address, FAKE_CUDA_MEMORY);
+	assert_int_equal(fake_cuda.set_words, 1024);
+	assert_int_equal(fake_cuda.n_synchronized, 1);
+	for (uint32_t m = 1; m < 20000; m += 37) {
+		struct hm_launch expected;
+
+		assert_int_equal(launch(gemm, m), HUMMING_OK);
+		assert_int_equal(
+		    hm_launch_compute(hm_plan_find(&fixture->plan, m), m, N, K,
+			132, &expected),
+		    HM_OK);
+		assert_int_equal(fake_cuda.params.split_tiles,
+		    expected.split_tiles);
+		assert_int_equal(fake_cuda.params.workspace,
+		    expected.split_tiles != 0 ? FAKE_CUDA_MEMORY : 0);
+	}
+	assert_int_equal(fake_cuda.n_allocated, 1);
+	humming_gemm_close(gemm);
+	assert_int_equal(fake_cuda.n_freed, 1);
+}
+
+/* However few M of a range are asked for, the one that wants it is found. */
+static void
+test_gemm__a_bound_on_m_allocates_what_its_tokens_want(void **state)
+{
+	struct fixture *fixture = *state;
+
+	share_tails(fixture, 1);
+	for (uint32_t m = 1; m < 1500; m += 7) {
+		struct humming_gemm *gemm = NULL;
+
+		fixture->public_request.m = m;
+		gemm = open_gemm(fixture);
+		assert_int_equal(humming_gemm_workspace_bytes(gemm),
+		    largest_workspace(fixture, m));
+		humming_gemm_close(gemm);
+	}
+}
+
+static void
+test_gemm__without_shared_tiles_nothing_is_allocated(void **state)
+{
+	struct fixture *fixture = *state;
+	struct humming_gemm *gemm = NULL;
+
+	share_tails(fixture, 0);
+	gemm = open_gemm(fixture);
+	assert_int_equal(humming_gemm_workspace_bytes(gemm), 0);
+	humming_gemm_close(gemm);
+	share_tails(fixture, 1);
+	fixture->public_request.m = 1; /* the rows beyond are not loaded */
+	gemm = open_gemm(fixture);
+	assert_int_equal(humming_gemm_workspace_bytes(gemm), 0);
+	humming_gemm_close(gemm);
+	assert_int_equal(fake_cuda.n_allocated, 0);
+	assert_int_equal(fake_cuda.n_freed, 0);
+	assert_int_equal(humming_gemm_workspace_bytes(NULL), 0);
+}
+
+static void
+test_gemm__no_room_for_a_workspace_leaves_nothing_loaded(void **state)
+{
+	struct fixture *fixture = *state;
+
+	share_tails(fixture, 1);
+	fake_cuda.no_memory = 1;
+	expect_no_gemm(fixture, HUMMING_E_NOMEM);
+	assert_non_null(strstr(humming_gemm_last_error(), "cuMemAlloc"));
+	assert_int_equal(fake_cuda.n_freed, 0);
+}
+
+static void
+test_gemm__8_bit_activations_bring_their_scales(void **state)
+{
+	struct fixture *fixture = *state;
+	struct humming_gemm *gemm = NULL;
+	struct humming_gemm_args args;
+
+	fixture->public_request.a_type = HUMMING_TYPE_E4M3;
+	gemm = open_gemm(fixture);
+	/* without a scale */
+	assert_int_equal(launch(gemm, 4), HUMMING_E_INVALID);
+	assert_non_null(strstr(humming_gemm_last_error(), "a_scale is NULL"));
+	humming_gemm_args_init(&args, sizeof args);
+	args.m = 4;
+	args.a = memory;
+	args.w = memory + 16;
+	args.rowmul = (const float *)(const void *)(memory + 32);
+	args.c = memory + 48;
+	args.a_scale = (const float *)(const void *)(memory + 64);
+	assert_int_equal(humming_gemm_launch(gemm, &args, NULL), HUMMING_OK);
+	assert_int_equal(fake_cuda.params.a_scale, (uintptr_t)memory + 64);
+	assert_int_equal(fake_cuda.params.a_scale_step, 1);
+	/* as a worker that was built before there were scales */
+	args.struct_size =
+	    (uint32_t)offsetof(struct humming_gemm_args, a_scale);
+	assert_int_equal(humming_gemm_launch(gemm, &args, NULL),
+	    HUMMING_E_INVALID);
+	humming_gemm_close(gemm);
+	fixture->public_request.k = 136;
+	expect_no_gemm(fixture, HUMMING_E_INVALID);
+	assert_non_null(strstr(humming_gemm_last_error(), "multiple of 16"));
+}
+
 int
 main(void)
 {
@@ -403,6 +558,21 @@ main(void)
 		teardown),
 	    cmocka_unit_test_setup_teardown(
 		test_gemm__what_cannot_be_opened_leaves_nothing_loaded, setup,
+		teardown),
+	    cmocka_unit_test_setup_teardown(
+		test_gemm__a_workspace_is_there_when_some_m_wants_one, setup,
+		teardown),
+	    cmocka_unit_test_setup_teardown(
+		test_gemm__a_bound_on_m_allocates_what_its_tokens_want, setup,
+		teardown),
+	    cmocka_unit_test_setup_teardown(
+		test_gemm__without_shared_tiles_nothing_is_allocated, setup,
+		teardown),
+	    cmocka_unit_test_setup_teardown(
+		test_gemm__no_room_for_a_workspace_leaves_nothing_loaded, setup,
+		teardown),
+	    cmocka_unit_test_setup_teardown(
+		test_gemm__8_bit_activations_bring_their_scales, setup,
 		teardown),
 	};
 

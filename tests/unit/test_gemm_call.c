@@ -18,6 +18,7 @@
 /* What the fake driver saw. */
 static struct {
 	uint32_t n_launches, n_maps;
+	int types[4]; /* of the maps, in turn */
 	struct hm_cuda_launch launch;
 	struct hm_cuda_attribute attributes[2];
 	struct hm_gemm_params params;
@@ -46,7 +47,6 @@ fake_tensor_map(void *map, int type, uint32_t rank, void *address,
     const uint64_t *sizes, const uint64_t *strides, const uint32_t *box,
     const uint32_t *steps, int interleave, int swizzle, int promotion, int fill)
 {
-	(void)type;
 	(void)steps;
 	(void)interleave;
 	(void)swizzle;
@@ -54,7 +54,7 @@ fake_tensor_map(void *map, int type, uint32_t rank, void *address,
 	(void)fill;
 	assert_int_equal(rank, 2);
 	assert_int_equal((uintptr_t)map % 64, 0);
-	seen.n_maps++;
+	seen.types[seen.n_maps++ % 4] = type;
 	memcpy(seen.sizes, sizes, sizeof seen.sizes);
 	memcpy(seen.strides, strides, sizeof seen.strides);
 	memcpy(seen.box, box, sizeof seen.box);
@@ -92,6 +92,7 @@ fixture_init(struct fixture *fixture)
 	fixture->driver.error_text = fake_text;
 	fixture->call.driver = &fixture->driver;
 	fixture->call.a_type = HUMMING_TYPE_BF16;
+	fixture->call.c_type = HUMMING_TYPE_BF16;
 	fixture->call.n = 64;
 	fixture->call.k = 128;
 	fixture->call.launch.grid_x = 3;
@@ -114,8 +115,7 @@ static int
 run(struct fixture *fixture)
 {
 	struct humming_gemm_args checked;
-	int error = hm_gemm_check(&fixture->args, fixture->call.n,
-	    fixture->call.k, &checked);
+	int error = hm_gemm_check(&fixture->call, &fixture->args, &checked);
 
 	if (error != HM_OK)
 		return error;
@@ -214,7 +214,7 @@ test_gemm_call__no_tokens_need_no_pointers(void **state)
 	fixture_init(&fixture);
 	memset(&fixture.args, 0, sizeof fixture.args);
 	fixture.args.struct_size = sizeof fixture.args;
-	assert_int_equal(hm_gemm_check(&fixture.args, 64, 128, &checked),
+	assert_int_equal(hm_gemm_check(&fixture.call, &fixture.args, &checked),
 	    HM_OK);
 	assert_int_equal(checked.m, 0);
 }
@@ -258,6 +258,151 @@ test_gemm_call__bad_pointers_and_strides_are_refused_by_name(void **state)
 	expect_refusal(&fixture, "struct_size");
 }
 
+/* Of s8 activations with a scale per token. */
+static void
+fixture_init_s8(struct fixture *fixture)
+{
+	fixture_init(fixture);
+	fixture->call.a_type = HUMMING_TYPE_SINT(8);
+	fixture->call.c_type = HUMMING_TYPE_F16;
+	fixture->call.act_scale = HUMMING_ACT_TOKEN;
+	fixture->call.k = 272;
+	fixture->args.a_scale = (const float *)(const void *)(memory + 64);
+}
+
+static void
+test_gemm_call__8_bit_activations_have_maps_of_bytes(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	fixture_init_s8(&fixture);
+	fixture.call.launch.tile_tokens = 16;
+	fixture.args.lda = 288;
+	assert_int_equal(run(&fixture), HM_OK);
+	assert_int_equal(seen.n_maps, 2);
+	assert_int_equal(seen.types[0], HM_CUDA_TENSOR_U8);
+	assert_int_equal(seen.types[1], HM_CUDA_TENSOR_F16);
+	/* the last one made is still that of c, in two bytes */
+	assert_int_equal(seen.strides[0], 128);
+	assert_int_equal(seen.box[0], 64);
+	fixture.args.c = memory + 96;
+	fixture.args.a = memory + 96; /* the map of c must not serve a */
+	fixture.args.lda = 288;
+	fixture.args.ldc = 288;
+	fixture.call.n = 272;
+	assert_int_equal(run(&fixture), HM_OK);
+	assert_int_equal(seen.n_maps, 4);
+	assert_int_equal(seen.types[2], HM_CUDA_TENSOR_U8);
+	assert_int_equal(seen.strides[0], 576);
+}
+
+static void
+test_gemm_call__a_map_of_bytes_has_boxes_of_128(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	fixture_init_s8(&fixture);
+	fixture.call.launch.tile_tokens = 16;
+	assert_int_equal(run(&fixture), HM_OK);
+	/* c again from the cache, so that the last one made is that of a */
+	fixture.args.a = memory + 80;
+	assert_int_equal(run(&fixture), HM_OK);
+	assert_int_equal(seen.n_maps, 3);
+	assert_int_equal(seen.sizes[0], 272);
+	assert_int_equal(seen.sizes[1], 4);
+	assert_int_equal(seen.strides[0], 272);
+	assert_int_equal(seen.box[0], 128);
+	assert_int_equal(seen.box[1], 16);
+}
+
+/* Steps of a_scale that reach the kernel. */
+static void
+expect_steps(const struct fixture *fixture, uint32_t step, uint32_t group_step)
+{
+	struct fixture copy = *fixture;
+
+	assert_int_equal(run(&copy), HM_OK);
+	assert_int_equal(seen.params.a_scale, (uintptr_t)memory + 64);
+	assert_int_equal(seen.params.a_scale_step, step);
+	assert_int_equal(seen.params.a_scale_group_step, group_step);
+}
+
+static void
+test_gemm_call__steps_of_scales_follow_the_request(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	fixture_init_s8(&fixture);
+	expect_steps(&fixture, 1, 0);
+	fixture.args.a_scale_step = 5;
+	fixture.args.a_scale_group_step = 7; /* no groups: not looked at */
+	expect_steps(&fixture, 5, 0);
+	fixture.call.act_scale = HUMMING_ACT_TENSOR;
+	expect_steps(&fixture, 0, 0);
+	fixture_init_s8(&fixture);
+	fixture.call.act_scale = HUMMING_ACT_GROUP;
+	expect_steps(&fixture, 3, 1); /* 272 / 128 rounded up */
+	fixture.args.a_scale_step = 4;
+	expect_steps(&fixture, 4, 1);
+	fixture.args.a_scale_step = 0;
+	fixture.call.act_layout = 1;
+	expect_steps(&fixture, 1, 4); /* m */
+	fixture.args.a_scale_group_step = 8;
+	expect_steps(&fixture, 1, 8);
+	/* 16-bit activations have none */
+	fixture_init(&fixture);
+	fixture.args.a_scale = (const float *)(const void *)(memory + 4);
+	fixture.args.a_scale_step = 3;
+	assert_int_equal(run(&fixture), HM_OK);
+	assert_int_equal(seen.params.a_scale, 0);
+	assert_int_equal(seen.params.a_scale_step, 0);
+}
+
+static void
+test_gemm_call__a_split_launch_has_a_workspace(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	fixture_init(&fixture);
+	fixture.call.workspace = 4096;
+	assert_int_equal(run(&fixture), HM_OK);
+	assert_int_equal(seen.params.workspace, 0);
+	fixture.call.launch.split_tiles = 9;
+	fixture.call.launch.workspace_bytes = 12345;
+	assert_int_equal(run(&fixture), HM_OK);
+	assert_int_equal(seen.params.split_tiles, 9);
+	assert_int_equal(seen.params.workspace, 4096);
+	fixture.args.workspace = memory + 128;
+	assert_int_equal(run(&fixture), HM_OK);
+	assert_int_equal(seen.params.workspace, (uintptr_t)memory + 128);
+	fixture.args.workspace = memory + 4;
+	seen.n_launches = 0;
+	expect_refusal(&fixture, "workspace is not 16-byte aligned");
+	fixture.args.workspace = NULL;
+	fixture.call.workspace = 0;
+	expect_refusal(&fixture, "workspace of 12345 bytes");
+}
+
+static void
+test_gemm_call__8_bit_strides_and_scales_are_refused_by_name(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	fixture_init_s8(&fixture);
+	fixture.args.lda = 280;
+	expect_refusal(&fixture, "lda = 280 must be a multiple of 16");
+	fixture.args.lda = 0;
+	fixture.args.a_scale = NULL;
+	expect_refusal(&fixture, "a_scale is NULL");
+	fixture.args.a_scale = (const float *)(const void *)(memory + 4);
+	expect_refusal(&fixture, "a_scale is not 16-byte aligned");
+}
+
 static void
 test_gemm_call__a_refused_launch_is_told_with_its_name(void **state)
 {
@@ -284,6 +429,14 @@ main(void)
 	    cmocka_unit_test(test_gemm_call__no_tokens_need_no_pointers),
 	    cmocka_unit_test(
 		test_gemm_call__bad_pointers_and_strides_are_refused_by_name),
+	    cmocka_unit_test(
+		test_gemm_call__8_bit_activations_have_maps_of_bytes),
+	    cmocka_unit_test(test_gemm_call__a_map_of_bytes_has_boxes_of_128),
+	    cmocka_unit_test(
+		test_gemm_call__steps_of_scales_follow_the_request),
+	    cmocka_unit_test(test_gemm_call__a_split_launch_has_a_workspace),
+	    cmocka_unit_test(
+		test_gemm_call__8_bit_strides_and_scales_are_refused_by_name),
 	    cmocka_unit_test(
 		test_gemm_call__a_refused_launch_is_told_with_its_name),
 	};

@@ -17,6 +17,7 @@
 
 #include <humming/gemm.h>
 
+#include "jit/emit.h"
 #include "jit/key.h"
 #include "jit/launch.h"
 #include "jit/plan.h"
@@ -70,6 +71,7 @@ planner_fill_range(const struct hm_request *request,
 	range->band = row->band;
 	range->prefetch = row->prefetch;
 	range->weight_policy = row->weight_policy;
+	range->split_tail = row->split_tail;
 }
 
 /* The image is the configuration: test_gemm_open__ tests look at it. */
@@ -189,10 +191,8 @@ launch(struct humming_gemm *gemm, uint32_t m)
 	return humming_gemm_launch(gemm, &args, NULL);
 }
 
-/* The kernel launched for m is that of the plan for so many SMs. */
-static void
-expect_kernel(struct humming_gemm *gemm, uint32_t m, uint32_t n, uint32_t k,
-    uint32_t sms)
+static struct hm_plan
+plan_for(uint32_t n, uint32_t k, uint32_t sms)
 {
 	struct hm_errbuf why = {.text = ""};
 	struct hm_request request;
@@ -204,6 +204,16 @@ expect_kernel(struct humming_gemm *gemm, uint32_t m, uint32_t n, uint32_t k,
 	request.k = k;
 	request.sms = sms;
 	assert_int_equal(hm_plan_compute(&request, &plan, &why), HM_OK);
+	return plan;
+}
+
+/* The kernel launched for m is that of the plan for so many SMs. */
+static void
+expect_kernel(struct humming_gemm *gemm, uint32_t m, uint32_t n, uint32_t k,
+    uint32_t sms)
+{
+	struct hm_plan plan = plan_for(n, k, sms);
+
 	assert_int_equal(launch(gemm, m), HUMMING_OK);
 	assert_memory_equal(fake_cuda.launched, &hm_plan_find(&plan, m)->config,
 	    sizeof(struct hm_config));
@@ -228,13 +238,38 @@ test_gemm_open__a_model_takes_one_round_trip(void **state)
 			     fixture->client, requests, 4, gemms),
 	    HUMMING_OK);
 	assert_int_equal(atomic_load(&fixture->planner.n_gets), 1);
-	assert_in_range(fake_cuda.n_loaded, 2, 12);
+	assert_in_range(fake_cuda.n_loaded, 2, 16);
 	for (size_t i = 0; i < 4 * N_M; i++)
 		expect_kernel(gemms[i / N_M], all_m[i % N_M],
 		    shapes[i / N_M][0], shapes[i / N_M][1], 132);
 	for (size_t i = 0; i < 4; i++)
 		humming_gemm_close(gemms[i]);
 	assert_int_equal(fake_cuda.n_loaded, fake_cuda.n_unloaded);
+}
+
+/* So many SMs that the plan has a kernel which that of the device's lacks. */
+static uint32_t
+other_sms(void)
+{
+	struct hm_plan ours = plan_for(8192, 8192, 132);
+
+	for (uint32_t sms = 4; sms < 200; sms++) {
+		struct hm_plan plan = plan_for(8192, 8192, sms);
+
+		for (uint32_t i = 0; i < plan.n_rows; i++) {
+			uint32_t j = 0;
+
+			while (
+			    j < ours.n_rows &&
+			    memcmp(&ours.rows[j].config, &plan.rows[i].config,
+				sizeof plan.rows[i].config) != 0)
+				j++;
+			if (j == ours.n_rows)
+				return sms;
+		}
+	}
+	fail_msg("all plans have the same kernels");
+	return 0;
 }
 
 /* As a daemon of another release would have: what its table names is fetched,
@@ -246,13 +281,13 @@ test_gemm_open__another_table_takes_two_and_counts(void **state)
 	struct humming_kernel_request request = make_request(8192, 8192);
 	struct humming_gemm *gemm = NULL;
 
-	fixture->planner.sms = 20;
+	fixture->planner.sms = other_sms();
 	assert_int_equal(humming_gemm_open(fixture->device, fixture->client,
 			     &request, &gemm),
 	    HUMMING_OK);
 	assert_int_equal(atomic_load(&fixture->planner.n_gets), 2);
 	for (size_t i = 0; i < N_M; i++)
-		expect_kernel(gemm, all_m[i], 8192, 8192, 20);
+		expect_kernel(gemm, all_m[i], 8192, 8192, fixture->planner.sms);
 	humming_gemm_close(gemm);
 }
 
@@ -383,7 +418,8 @@ test_packer__one_kernel_is_asked_for_and_packs_all_sizes(void **state)
 	assert_int_equal(fake_cuda.pack_params.bias, 0);
 	assert_int_equal(fake_cuda.pack_params.n, 1000);
 	assert_int_equal(fake_cuda.pack_params.k, 2008);
-	assert_int_equal(fake_cuda.pack_params.code_words, 1);
+	assert_int_equal(fake_cuda.pack_params.code_pairs, 1);
+	assert_int_equal(fake_cuda.pack_params.scale_rows, 1);
 	assert_int_equal(fake_cuda.pack_params.scale_type, HM_PACK_F32);
 	humming_packer_close(packer);
 	assert_int_equal(fake_cuda.n_unloaded, 1);
@@ -428,6 +464,123 @@ test_packer__what_the_kernel_cannot_check_is_refused(void **state)
 	humming_packer_close(packer);
 }
 
+/* What is asked of the daemon for weights, and given to the kernel. */
+static void
+expect_packer(struct fixture *fixture,
+    const struct humming_weight_source *source, const struct hm_request *wanted,
+    uint32_t scale_type, uint32_t scale_rows)
+{
+	const struct hm_request *last = &fixture->planner.last;
+	struct humming_weight_sizes sizes = {.struct_size = sizeof sizes};
+	struct humming_packer_args args = make_args();
+	struct humming_packer *packer = NULL;
+	struct hm_config config;
+
+	fake_cuda.is_pack = 1;
+	assert_int_equal(humming_packer_open(fixture->device, fixture->client,
+			     source, &packer),
+	    HUMMING_OK);
+	assert_int_equal(last->a_type, wanted->a_type);
+	assert_int_equal(last->w_type, wanted->w_type);
+	assert_int_equal(last->scale_kind, wanted->scale_kind);
+	assert_int_equal(last->group, wanted->group);
+	assert_int_equal(last->scale_type, wanted->scale_type);
+	assert_int_equal(last->mx_exact, wanted->mx_exact);
+	assert_int_equal(humming_packer_launch(packer, source, &args, NULL),
+	    HUMMING_OK);
+	assert_int_equal(fake_cuda.pack_params.scale_type, scale_type);
+	assert_int_equal(fake_cuda.pack_params.scale_rows, scale_rows);
+	assert_int_equal(fake_cuda.pack_params.code_pairs,
+	    source->code_layout == HUMMING_CODES_NIBBLES);
+	/* the image is the configuration: it writes chunks of our size */
+	memcpy(&config, fake_cuda.launched, sizeof config);
+	assert_int_equal(humming_weight_size(source, &sizes), HUMMING_OK);
+	assert_int_equal(sizes.packed_bytes, (uint64_t)((source->n + 63) / 64) *
+						 ((source->k + 127) / 128) *
+						 hm_emit_chunk_bytes(&config));
+	humming_packer_close(packer);
+}
+
+static struct humming_weight_source
+make_plain_source(uint32_t a_type, uint32_t w_type, uint32_t scale_type)
+{
+	struct humming_weight_source source = make_source(200, 256);
+
+	source.zero = HUMMING_ZERO_NONE;
+	source.group = 0;
+	source.code_layout = HUMMING_CODES_BYTES;
+	source.a_type = a_type;
+	source.w_type = w_type;
+	source.scale_type = scale_type;
+	return source;
+}
+
+static void
+test_packer__kernels_are_asked_for_by_what_chunks_hold(void **state)
+{
+	struct humming_weight_source source = make_plain_source(
+	    HUMMING_TYPE_E4M3, HUMMING_TYPE_E4M3, HUMMING_TYPE_BF16);
+	struct hm_request wanted = {.a_type = HM_TYPE_E4M3,
+	    .w_type = HM_TYPE_E4M3,
+	    .scale_kind = HM_SCALE_GROUP,
+	    .group = 128,
+	    .scale_type = HM_TYPE_F32};
+
+	source.scale_kind = HUMMING_SCALE_BLOCK;
+	expect_packer(*state, &source, &wanted, HM_PACK_BF16, 128);
+	source = make_plain_source(HUMMING_TYPE_SINT(8), HUMMING_TYPE_UINT(8),
+	    HUMMING_TYPE_F32);
+	source.scale_kind = HUMMING_SCALE_TENSOR;
+	wanted = (struct hm_request){.a_type = HM_TYPE_SINT(8),
+	    .w_type = HM_TYPE_UINT(8),
+	    .scale_kind = HM_SCALE_CHANNEL,
+	    .scale_type = HM_TYPE_BF16}; /* the default: there are no lines */
+	expect_packer(*state, &source, &wanted, HM_PACK_F32, 200);
+	source = make_plain_source(HUMMING_TYPE_E4M3, HUMMING_TYPE_E2M1,
+	    HUMMING_TYPE_E8M0);
+	source.group = 32;
+	source.code_layout = HUMMING_CODES_NIBBLES;
+	wanted = (struct hm_request){.a_type = HM_TYPE_E4M3,
+	    .w_type = HM_TYPE_E2M1,
+	    .scale_kind = HM_SCALE_GROUP,
+	    .group = 32,
+	    .scale_type = HM_TYPE_E8M0};
+	expect_packer(*state, &source, &wanted, HM_PACK_E8M0, 1);
+	source.mx_exact = 1;
+	wanted.mx_exact = 1;
+	expect_packer(*state, &source, &wanted, HM_PACK_E8M0, 1);
+}
+
+static void
+test_packer__one_serves_all_that_make_the_same_chunks(void **state)
+{
+	struct fixture *fixture = *state;
+	struct humming_weight_source source = make_plain_source(
+	    HUMMING_TYPE_E4M3, HUMMING_TYPE_E4M3, HUMMING_TYPE_F32);
+	struct humming_packer_args args = make_args();
+	struct humming_packer *packer = NULL;
+
+	fake_cuda.is_pack = 1;
+	source.scale_kind = HUMMING_SCALE_BLOCK;
+	assert_int_equal(humming_packer_open(fixture->device, fixture->client,
+			     &source, &packer),
+	    HUMMING_OK);
+	source.scale_kind = HUMMING_SCALE_GROUP;
+	source.group = 128;
+	assert_int_equal(humming_packer_launch(packer, &source, &args, NULL),
+	    HUMMING_OK);
+	assert_int_equal(fake_cuda.pack_params.scale_rows, 1);
+	source.scale_type = HUMMING_TYPE_BF16; /* other lines */
+	assert_int_equal(humming_packer_launch(packer, &source, &args, NULL),
+	    HUMMING_E_INVALID);
+	source.scale_type = HUMMING_TYPE_F32;
+	source.w_type = HUMMING_TYPE_UINT(4);
+	assert_int_equal(humming_packer_launch(packer, &source, &args, NULL),
+	    HUMMING_E_INVALID);
+	assert_non_null(strstr(humming_gemm_last_error(), "other types"));
+	humming_packer_close(packer);
+}
+
 static void
 test_packer__formats_without_a_kernel_are_not_asked_for(void **state)
 {
@@ -457,6 +610,8 @@ main(void)
 	    TEST(test_gemm_open__senseless_arguments_are_refused),
 	    TEST(test_packer__one_kernel_is_asked_for_and_packs_all_sizes),
 	    TEST(test_packer__what_the_kernel_cannot_check_is_refused),
+	    TEST(test_packer__kernels_are_asked_for_by_what_chunks_hold),
+	    TEST(test_packer__one_serves_all_that_make_the_same_chunks),
 	    TEST(test_packer__formats_without_a_kernel_are_not_asked_for),
 	};
 

@@ -39,6 +39,10 @@ static const struct device_field host_fields[] = {
     FIELD(prefetch),
     FIELD(row_groups),
     FIELD(weight_policy),
+    FIELD(a_scale_step),
+    FIELD(a_scale),
+    FIELD(a_scale_group_step),
+    FIELD(split_tiles),
 };
 
 static void

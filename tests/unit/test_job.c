@@ -178,7 +178,7 @@ test_job__search_for_dates_is_linear(void **state)
 static void
 test_job__own_job_carries_everything_generated(void **state)
 {
-	static struct hm_config configs[512];
+	static struct hm_config configs[2048];
 	static const struct hm_target targets[] = {{.cc = 80},
 	    {.cc = 90, .suffix = 'a'}};
 	size_t n_shapes = 0;
@@ -187,9 +187,9 @@ test_job__own_job_carries_everything_generated(void **state)
 
 	(void)state;
 	for (t = 0; t < 2; t++) {
-		size_t n = hm_plan_all_configs(&targets[t], configs, 512);
+		size_t n = hm_plan_all_configs(&targets[t], configs, 2048);
 
-		assert_in_range(n, 1, 512);
+		assert_in_range(n, 1, 2048);
 		for (i = 0; i < n; i++) {
 			struct hm_job job;
 

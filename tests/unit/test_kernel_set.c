@@ -154,6 +154,41 @@ expect_serves(const struct hm_kernel_set *set, struct hm_request request)
 	}
 }
 
+static size_t
+count_family(const struct hm_kernel_set *set, uint32_t family)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < set->n_items; i++)
+		n += set->items[i].config.family == family;
+	return n;
+}
+
+/* Those that quantize share a name: each M has a use for every width. */
+static uint32_t
+count_widths(const struct hm_model *model, const char *name)
+{
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < model->n_layers; i++)
+		n += strcmp(model->layers[i].name, name) == 0;
+	return n;
+}
+
+/* What the usual count needs is asked for without a count. */
+static void
+expect_usual_first(const struct hm_kernel_set *set, uint32_t sms)
+{
+	for (size_t i = 0; i < set->n_items; i++) {
+		const struct hm_kernel_item *item = &set->items[i];
+		bool usual = false;
+
+		for (size_t u = 0; u < item->n_uses; u++)
+			usual |= item->uses[u].sms == sms;
+		assert_int_equal(item->request.sms == 0, usual);
+	}
+}
+
 static void
 expect_model(const char *path, const char *quant, uint32_t tp,
     const char *target)
@@ -177,13 +212,17 @@ expect_model(const char *path, const char *quant, uint32_t tp,
 				     request, 0, &errbuf),
 		    HM_OK);
 	}
-	assert_in_range(set.n_items, 1, 12); /* DESIGN.md section 9: 16 */
+	assert_in_range(set.n_items, 1, 16); /* DESIGN.md section 9 */
+	if (model.layers[0].request.act_scale != 0)
+		assert_int_equal(count_family(&set, HM_FAMILY_QUANT), 1);
 	expect_leads_back(&set);
+	expect_usual_first(&set, sms);
 	for (size_t i = 0; i < model.n_layers; i++) {
 		expect_serves(&set, model.layers[i].request);
 		for (uint32_t m = 1; m <= HM_PLAN_MAX_M; m++)
 			assert_int_equal(
-			    count_uses(&set, model.layers[i].name, sms, m), 1);
+			    count_uses(&set, model.layers[i].name, sms, m),
+			    count_widths(&model, model.layers[i].name));
 	}
 	hm_kernel_set_done(&set);
 	assert_int_equal(set.n_items, 0);
@@ -203,6 +242,20 @@ test_kernel_set__dense_models_need_few_kernels_for_everything(void **state)
 		expect_model(models[i], "w4a16", 1, "sm_80");
 		expect_model(models[i], "w4a16,zp=int", 4, "sm_120");
 	}
+}
+
+static void
+test_kernel_set__no_quantization_needs_more_than_16_kernels(void **state)
+{
+	static const char *const models[] = {HM_TEST_DATA "/qwen3-32b.json",
+	    HM_TEST_DATA "/llama-3.1-70b.json"};
+	static const char *const quants[] = {"w8a16", "w4a8", "w4a8i", "w8a8",
+	    "w8a8i", "mxfp4a16", "mxfp4a8", "fp8block", "mxfp4a8,mx=exact",
+	    "w8a8,acc=precise", "w4a8i,act=128"};
+
+	(void)state;
+	for (size_t i = 0; i < 2 * 11; i++)
+		expect_model(models[i / 11], quants[i % 11], 1, "sm_90a");
 }
 
 static void
@@ -309,6 +362,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(
 		test_kernel_set__dense_models_need_few_kernels_for_everything),
+	    cmocka_unit_test(
+		test_kernel_set__no_quantization_needs_more_than_16_kernels),
 	    cmocka_unit_test(test_kernel_set__layers_share_kernels),
 	    cmocka_unit_test(test_kernel_set__a_given_m_is_one_kernel),
 	    cmocka_unit_test(test_kernel_set__given_sms_are_the_only_ones),

@@ -102,7 +102,8 @@ test_key__record_has_golden_fields(void **state)
 	    "wgmma_shape.h,option,option,option,option,source dequant.cuh,"
 	    "source epilogue.cuh,source gemm_wgmma.cu,source layout.cuh,"
 	    "source pipeline.cuh,source prelude.cuh,source ptx.cuh,"
-	    "source scheduler.cuh");
+	    "source scheduler.cuh,source wgmma_roles.cuh,"
+	    "source wgmma_sums.cuh");
 	expect_names("w4a16", "sm_80", 64,
 	    "schema,kind,kernel_abi,pack_layout,target,output,entry,config.h,"
 	    "option,option,option,option,source dequant.cuh,"
@@ -142,10 +143,11 @@ expect_field_counts(const struct hm_config *config, const char *target,
 	struct hm_digest key = key_of(config, target), other_key;
 
 	memcpy((char *)&other + offset, &value, sizeof(value));
-	other.threads = other.family == HM_FAMILY_STREAM ? other.warps * 32
-			: other.family == HM_FAMILY_MMA
-			    ? 32 * other.warps_n * other.warps_m * other.warps_k
-			    : 384;
+	if (other.family == HM_FAMILY_STREAM)
+		other.threads = other.warps * 32;
+	if (other.family == HM_FAMILY_MMA)
+		other.threads =
+		    32 * other.warps_n * other.warps_m * other.warps_k;
 	other_key = key_of(&other, target);
 	if (hm_digest_equal(&key, &other_key))
 		fail_msg("the field at %zu is not in the key", offset);
@@ -157,39 +159,53 @@ static void
 test_key__every_field_of_a_config_counts(void **state)
 {
 	static const struct {
-		const char *target;
+		const char *spec, *target;
 		size_t offset;
 		uint32_t m, value;
 	} changes[] = {
-	    {"sm_90a", FIELD(act), 1, HM_CONFIG_ACT_F16},
-	    {"sm_90a", FIELD(group), 1, 64},
-	    {"sm_90a", FIELD(zero), 1, HM_CONFIG_ZERO_INT},
-	    {"sm_90a", FIELD(token_tiles), 1, 2},
-	    {"sm_90a", FIELD(ring), 1, 2},
-	    {"sm_90a", FIELD(warps), 1, 16},
-	    {"sm_90a", FIELD(warps_k), 1, 4},
-	    {"sm_90a", FIELD(ctas_per_sm), 1, 2},
-	    {"sm_90a", FIELD(act), 64, HM_CONFIG_ACT_F16},
-	    {"sm_90a", FIELD(group), 64, 0},
-	    {"sm_90a", FIELD(zero), 64, HM_CONFIG_ZERO_FLOAT},
-	    {"sm_90a", FIELD(tile_tokens), 64, 48},
-	    {"sm_90a", FIELD(stages), 64, 8},
-	    {"sm_90a", FIELD(slices), 64, 2},
-	    {"sm_90a", FIELD(halves), 64, 1},
-	    {"sm_90a", FIELD(steps), 64, 2},
-	    {"sm_90a", FIELD(split_k), 64, 0},
-	    {"sm_80", FIELD(tile_tokens), 64, 32},
-	    {"sm_80", FIELD(tile_rows), 64, 64},
-	    {"sm_80", FIELD(stages), 64, 3},
-	    {"sm_80", FIELD(warps_n), 64, 2},
-	    {"sm_80", FIELD(warps_m), 64, 2},
-	    {"sm_80", FIELD(warps_k), 64, 2},
+	    {"w8a8", "sm_90a", FIELD(act), 1, HM_CONFIG_ACT_E5M2},
+	    {"w8a8", "sm_90a", FIELD(out), 1, HM_CONFIG_ACT_F16},
+	    {"w8a8", "sm_90a", FIELD(weight), 1, HM_CONFIG_WEIGHT_E2M1},
+	    {"w8a8", "sm_90a", FIELD(act_scale), 1, HM_CONFIG_ACT_SCALE_GROUP},
+	    {"w4a16", "sm_90a", FIELD(group), 1, 64},
+	    {"w4a16", "sm_90a", FIELD(zero), 1, HM_CONFIG_ZERO_INT},
+	    {"w4a16", "sm_90a", FIELD(token_tiles), 1, 2},
+	    {"w4a16", "sm_90a", FIELD(ring), 1, 2},
+	    {"w4a16", "sm_90a", FIELD(warps), 1, 16},
+	    {"w4a16", "sm_90a", FIELD(warps_k), 1, 4},
+	    {"w4a16", "sm_90a", FIELD(ctas_per_sm), 1, 2},
+	    {"w8a8", "sm_90a", FIELD(act), 96, HM_CONFIG_ACT_E5M2},
+	    {"w8a8", "sm_90a", FIELD(out), 96, HM_CONFIG_ACT_F16},
+	    {"w8a8", "sm_90a", FIELD(weight), 96, HM_CONFIG_WEIGHT_E2M1},
+	    {"w8a8", "sm_90a", FIELD(promote), 96, 512},
+	    {"w4a8", "sm_90a", FIELD(scale), 96, HM_CONFIG_SCALE_F16},
+	    {"w4a8", "sm_90a", FIELD(act_scale), 96, HM_CONFIG_ACT_SCALE_GROUP},
+	    {"w4a16", "sm_90a", FIELD(threads), 96, 640},
+	    {"w4a16", "sm_90a", FIELD(group), 96, 64},
+	    {"w4a16", "sm_90a", FIELD(zero), 96, HM_CONFIG_ZERO_FLOAT},
+	    {"w4a16", "sm_90a", FIELD(tile_tokens), 96, 48},
+	    {"w4a16", "sm_90a", FIELD(stages), 96, 4},
+	    {"w4a16", "sm_90a", FIELD(slices), 96, 2},
+	    {"w4a16", "sm_90a", FIELD(halves), 96, 1},
+	    {"w4a16", "sm_90a", FIELD(steps), 96, 2},
+	    {"w4a16", "sm_90a", FIELD(split_k), 96, 0},
+	    {"w4a16", "sm_80", FIELD(tile_tokens), 64, 32},
+	    {"w4a16", "sm_80", FIELD(tile_rows), 64, 64},
+	    {"w4a16", "sm_80", FIELD(stages), 64, 3},
+	    {"w4a16", "sm_80", FIELD(warps_n), 64, 2},
+	    {"w4a16", "sm_80", FIELD(warps_m), 64, 2},
+	    {"w4a16", "sm_80", FIELD(warps_k), 64, 2},
+	    {"quant,a=e4m3", "sm_90a", FIELD(act), 1, HM_CONFIG_ACT_S8},
+	    {"quant,a=e4m3", "sm_90a", FIELD(out), 1, HM_CONFIG_ACT_F16},
+	    {"quant,a=e4m3", "sm_90a", FIELD(epi), 1, 1},
+	    {"quant,a=e4m3", "sm_90a", FIELD(act_scale), 1,
+		HM_CONFIG_ACT_SCALE_GROUP},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
 		struct hm_config config =
-		    config_of("w4a16", changes[i].target, changes[i].m);
+		    config_of(changes[i].spec, changes[i].target, changes[i].m);
 
 		/* Four steps in a group want both halves: not alone, then. */
 		if (changes[i].offset == FIELD(halves))

@@ -99,6 +99,7 @@ test_model__llama_replicates_keys_when_ranks_outnumber_them(void **state)
 }
 
 #define BLOCK "a=e4m3,w=e4m3,block=128x128,act=128,"
+#define QUANT "quant,a=e4m3,"
 
 static void
 test_model__deepseek_v3_keeps_its_blocks(void **state)
@@ -116,6 +117,12 @@ test_model__deepseek_v3_keeps_its_blocks(void **state)
 		"moe-indexed," BLOCK "n=512,k=7168,experts=256,topk=8"},
 	    {"experts.down_proj",
 		"moe-indexed," BLOCK "n=7168,k=256,experts=256,topk=8"},
+	    {"quant", QUANT "act=128,k=7168"},
+	    {"quant", QUANT "act=128,k=1536"},
+	    {"quant", QUANT "act=128,k=512"},
+	    {"quant", QUANT "act=128,k=2048"},
+	    {"quant", QUANT "act=128,k=2304"},
+	    {"quant", QUANT "act=128,k=256"},
 	};
 	struct hm_model model = load("deepseek-v3.json", NULL, 8, 1);
 
@@ -140,6 +147,12 @@ test_model__deepseek_v4_has_fp4_experts_and_grouped_output(void **state)
 		"moe-grouped," MX "n=4096,k=4096,experts=64,topk=6"},
 	    {"experts.down_proj",
 		"moe-grouped," MX "n=4096,k=2048,experts=64,topk=6"},
+	    {"quant", QUANT "act=128,k=4096"},
+	    {"quant", QUANT "act=128,k=1024"},
+	    {"quant", QUANT "act=128,k=2048"},
+	    {"quant", QUANT "act=128,k=512"},
+	    {"quant", QUANT "k=4096"},
+	    {"quant", QUANT "k=2048"},
 	};
 	/* Four ranks share out the experts, whole. */
 	struct hm_model model = load("deepseek-v4-flash.json", NULL, 4, 4);
@@ -172,7 +185,7 @@ test_model__quant_settles_only_activations_when_quantized(void **state)
 	char text[256];
 
 	(void)state;
-	assert_int_equal(model.n_layers, 2);
+	assert_int_equal(model.n_layers, 3); /* the last quantizes */
 	(void)hm_spec_print(&model.layers[0].request, text, sizeof(text));
 	assert_string_equal(text,
 	    "moe-indexed," MX "bias=1,n=5760,k=2880,experts=128,topk=4");
@@ -204,7 +217,7 @@ test_model__quant_by_class_overrides_the_checkpoint(void **state)
 	    1, 1);
 	EXPECT_LAYERS(model, layers);
 	model = load("qwen3-32b.json", "dense=w8a8", 1, 1);
-	assert_int_equal(model.n_layers, 4);
+	assert_int_equal(model.n_layers, 4 + 3);
 	assert_int_equal(model.layers[0].request.a_type, HM_TYPE_E4M3);
 }
 
@@ -286,6 +299,17 @@ test_model__wide_type_of_the_model_is_the_default(void **state)
 	expect_first("", "w4a16", "w=u4,group=128,n=3072,k=1024");
 }
 
+/* Those that multiply. */
+static size_t
+count_layers(const struct hm_model *model)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < model->n_layers; i++)
+		n += model->layers[i].request.operation != HM_OPERATION_QUANT;
+	return n;
+}
+
 static void
 test_model__modules_that_stay_wide_are_not_planned(void **state)
 {
@@ -316,9 +340,38 @@ test_model__modules_that_stay_wide_are_not_planned(void **state)
 		       "\"modules_to_not_convert\": [\"%s\", 7]"),
 		    cases[i].pattern);
 		assert_int_equal(parse(fields, NULL, &model, &errbuf), HM_OK);
-		if (model.n_layers != cases[i].n_layers)
+		if (count_layers(&model) != cases[i].n_layers)
 			fail_msg("%s leaves %zu layers", cases[i].pattern,
-			    model.n_layers);
+			    count_layers(&model));
+	}
+}
+
+/* What feeds 8-bit activations is planned with them, once for each width and
+ * way; a calibrated scale of a tensor needs no search for it. */
+static void
+test_model__activations_are_quantized_once_for_each_width(void **state)
+{
+	static const struct layer token[] = {
+	    {"qkv_proj", "a=s8,w=u4,c=f16,scale=channel,n=3072,k=1024"},
+	    {"o_proj", "a=s8,w=u4,c=f16,scale=channel,n=1024,k=1024"},
+	    {"gate_up_proj", "a=s8,w=u4,c=f16,scale=channel,n=4096,k=1024"},
+	    {"down_proj", "a=s8,w=u4,c=f16,scale=channel,n=1024,k=2048"},
+	    {"quant", "quant,a=s8,c=f16,k=1024"},
+	    {"quant", "quant,a=s8,c=f16,k=2048"},
+	};
+	static const char *const without[] = {"w4a16", "w8a8,act=tensor",
+	    "mxfp4a16"};
+	struct hm_model model;
+	struct hm_errbuf errbuf = {""};
+
+	(void)state;
+	assert_int_equal(
+	    parse(",\"torch_dtype\": \"float16\"", "w4a8i", &model, &errbuf),
+	    HM_OK);
+	EXPECT_LAYERS(model, token);
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(parse("", without[i], &model, &errbuf), HM_OK);
+		assert_int_equal(model.n_layers, 4);
 	}
 }
 
@@ -640,6 +693,8 @@ main(void)
 	    cmocka_unit_test(test_model__wide_type_of_the_model_is_the_default),
 	    cmocka_unit_test(
 		test_model__modules_that_stay_wide_are_not_planned),
+	    cmocka_unit_test(
+		test_model__activations_are_quantized_once_for_each_width),
 	    cmocka_unit_test(test_model__bad_models_are_refused_by_field),
 	    cmocka_unit_test(
 		test_model__bad_options_are_not_blamed_on_the_file),

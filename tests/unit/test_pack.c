@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_pack.c - the packer, the unpacker, and a scalar kernel that reads packed
- * bytes the way the GPU does.
+ * bytes the way the GPU does, for u4 and 16-bit activations with and without
+ * zero points; test_pack_formats.c has the other types.
  *
  * emulate_* below walks a chunk lane by lane with the formulas of KERNELS.md
  * 3.1 and the masks and rotations of 4.1, in plain C; it shares nothing with
@@ -489,8 +490,16 @@ check_chunk_bytes(const struct shape *shape)
 
 	matrix_init(&matrix, shape->n, shape->k, shape->a_type, shape->group,
 	    shape->zero);
+	config.family = HM_FAMILY_PACK;
+	config.threads = HM_EMIT_PACK_THREADS;
 	config.group = shape->group;
 	config.zero = shape->zero;
+	if (shape->a_type == HUMMING_TYPE_F16)
+		config.act = HM_CONFIG_ACT_F16;
+	if (shape->group != 0)
+		config.scale = shape->a_type == HUMMING_TYPE_F16
+				   ? HM_CONFIG_SCALE_F16
+				   : HM_CONFIG_SCALE_BF16;
 	assert_int_equal(matrix.sizes.packed_bytes,
 	    (uint64_t)((shape->n + 63) / 64) * ((shape->k + 127) / 128) *
 		hm_emit_chunk_bytes(&config));

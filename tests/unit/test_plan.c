@@ -14,12 +14,13 @@
 
 #include <cmocka.h>
 
+#include "jit/config.h"
 #include "jit/emit.h"
 #include "jit/launch.h"
 #include "jit/plan.h"
 #include "jit/spec.h"
 
-#define MAX_CONFIGS 1024
+#define MAX_CONFIGS 2048
 
 /* N, K of Qwen3-32B, Llama-3-70B, gpt-oss and DeepSeek layers, also sliced,
  * the shapes of KERNELS_MEASURED.md, and some at the edges. */
@@ -151,7 +152,7 @@ test_plan__tables_are_whole_for_all_shapes_targets_and_sms(void **state)
 static void
 test_plan__rows_fit_with_every_weight_format(void **state)
 {
-	static const char *const formats[] = {"scale=channel", "group=128",
+	static const char *const scales[] = {"scale=channel", "group=128",
 	    "group=128,zp=int", "group=128,zp=float", "group=64",
 	    "group=64,zp=int", "group=64,zp=float", "group=32",
 	    "group=32,zp=int", "group=32,zp=float"};
@@ -164,7 +165,7 @@ test_plan__rows_fit_with_every_weight_format(void **state)
 		struct hm_request request;
 
 		(void)snprintf(spec, sizeof(spec), "w4a16,a=%s,%s",
-		    i / 8 % 2 != 0 ? "f16" : "bf16", formats[i / 16]);
+		    i / 8 % 2 != 0 ? "f16" : "bf16", scales[i / 16]);
 		request = request_of(spec, "sm_90a");
 		request.n = ns[i % 8];
 		for (uint32_t k = 8; k <= 40960; k += k < 1024 ? 120 : 2040) {
@@ -174,6 +175,155 @@ test_plan__rows_fit_with_every_weight_format(void **state)
 			plan = plan_of(&request);
 			expect_whole(&plan, &request, 132);
 		}
+	}
+}
+
+/* A multiple of 16, which every format takes; integers have an end. */
+static uint32_t
+k_of(const char *spec, uint32_t k)
+{
+	if (strncmp(spec, "w4a8i", 5) == 0 || strncmp(spec, "w8a8i", 5) == 0)
+		k = k < 65536 ? k : 65536;
+	return (k + 15) / 16 * 16;
+}
+
+struct format {
+	const char *spec;
+	uint32_t act, out, weight, scale, group, zero, act_scale, promote;
+};
+
+/* Contract of the kernels: which fields a request becomes. */
+static const struct format formats[] = {
+    {"w4a16", 0, 0, 0, 1, 128, 0, 0, 0},
+    {"w4a16,stype=f32", 0, 0, 0, 1, 128, 0, 0, 0},
+    {"w4a16,a=f16,stype=f32,zp=int", 1, 1, 0, 2, 128, 1, 0, 0},
+    {"w4a16,scale=tensor,stype=f32", 0, 0, 0, 0, 0, 0, 0, 0},
+    {"w4a16,group=32,stype=e8m0", 0, 0, 0, 4, 32, 0, 0, 0},
+    {"w4a16,block=128x128,stype=f32", 0, 0, 0, 1, 128, 0, 0, 0},
+    {"w8a16", 0, 0, 1, 0, 0, 0, 0, 0},
+    {"w8a16,a=f16,group=64", 1, 1, 1, 2, 64, 0, 0, 0},
+    {"mxfp4a16", 0, 0, 2, 4, 32, 0, 0, 0},
+    {"mxfp4a16,a=f16", 1, 1, 2, 4, 32, 0, 0, 0},
+    {"w=e2m1,scale=channel", 0, 0, 2, 0, 0, 0, 0, 0},
+    {"w=e4m3,scale=channel", 0, 0, 3, 0, 0, 0, 0, 0},
+    {"fp8block,a=bf16,stype=f32", 0, 0, 3, 1, 128, 0, 0, 0},
+    {"w4a8", 2, 0, 0, 1, 128, 0, 1, 128},
+    {"w4a8,c=f16,group=64", 2, 1, 0, 2, 64, 0, 1, 64},
+    {"w4a8,a=e5m2,stype=f32,group=32", 3, 0, 0, 3, 32, 0, 1, 32},
+    {"w4a8,act=128", 2, 0, 0, 1, 128, 0, 2, 128},
+    {"w4a8,acc=precise", 2, 0, 0, 1, 128, 0, 1, 128},
+    {"w4a8,scale=channel", 2, 0, 0, 0, 0, 0, 1, 0},
+    {"w4a8,scale=channel,act=tensor", 2, 0, 0, 0, 0, 0, 1, 0},
+    {"w4a8,scale=channel,acc=precise", 2, 0, 0, 0, 0, 0, 1, 512},
+    {"w4a8,scale=channel,act=128,actlayout=m", 2, 0, 0, 0, 0, 0, 2, 128},
+    {"w4a8,group=32,stype=e8m0", 2, 0, 0, 4, 32, 0, 1, 32},
+    {"w4a8,block=128x128", 2, 0, 0, 3, 128, 0, 1, 128},
+    {"w8a8", 2, 0, 3, 0, 0, 0, 1, 0},
+    {"w8a8,scale=tensor,stype=f32,act=tensor", 2, 0, 3, 0, 0, 0, 1, 0},
+    {"w8a8,a=e5m2,c=f16", 3, 1, 3, 0, 0, 0, 1, 0},
+    {"fp8block", 2, 0, 3, 3, 128, 0, 2, 128},
+    {"fp8block,act=token,stype=f32", 2, 0, 3, 3, 128, 0, 1, 128},
+    {"w=e4m3,a=e4m3,group=32,stype=e8m0", 2, 0, 3, 4, 32, 0, 1, 32},
+    {"mxfp4a8", 2, 0, 2, 5, 32, 0, 1, 0},
+    {"mxfp4a8,mx=exact", 2, 0, 2, 4, 32, 0, 1, 32},
+    {"mxfp4a8,acc=precise", 2, 0, 2, 5, 32, 0, 1, 512},
+    {"w4a8,w=e2m1", 2, 0, 2, 1, 128, 0, 1, 128},
+    {"w4a8i", 4, 0, 0, 0, 0, 0, 1, 0},
+    {"w4a8i,group=128", 4, 0, 0, 1, 128, 0, 1, 128},
+    {"w8a8i,c=f16", 4, 1, 1, 0, 0, 0, 1, 0},
+    {"w8a8i,act=128", 4, 0, 1, 0, 0, 0, 2, 128},
+    {"w8a8i,block=128x128,act=128", 4, 0, 1, 3, 128, 0, 2, 128},
+};
+
+#define N_FORMATS (sizeof(formats) / sizeof(formats[0]))
+
+static bool
+is_format(const struct hm_config *config, const struct format *format)
+{
+	bool packs = config->family == HM_FAMILY_PACK;
+	bool promotes = config->family == HM_FAMILY_WGMMA;
+
+	return config->act == format->act &&
+	       config->out == (packs ? 0 : format->out) &&
+	       config->weight == format->weight &&
+	       config->scale == format->scale &&
+	       config->group == format->group && config->zero == format->zero &&
+	       config->act_scale == (packs ? 0 : format->act_scale) &&
+	       config->promote == (promotes ? format->promote : 0);
+}
+
+static void
+test_plan__a_request_becomes_a_format(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < N_FORMATS * N_SHAPES; i++) {
+		const struct format *format = &formats[i / N_SHAPES];
+		struct hm_request request = request_of(format->spec, "sm_90a");
+		struct hm_plan plan;
+		char text[HM_EMIT_CONFIG_BYTES];
+
+		request.n = shapes[i % N_SHAPES][0];
+		request.k = k_of(format->spec, shapes[i % N_SHAPES][1]);
+		plan = plan_of(&request);
+		expect_whole(&plan, &request, 132);
+		for (uint32_t r = 0; r < plan.n_rows; r++) {
+			if (!is_format(&plan.rows[r].config, format) ||
+			    hm_emit_config(&plan.rows[r].config, text,
+				sizeof(text)) != HM_OK)
+				fail_msg("%s: another format", format->spec);
+		}
+		request.operation = HM_OPERATION_PACK;
+		plan = plan_of(&request);
+		assert_int_equal(plan.n_rows, 1);
+		if (!is_format(&plan.rows[0].config, format) ||
+		    hm_emit_config(&plan.rows[0].config, text, sizeof(text)) !=
+			HM_OK)
+			fail_msg("pack,%s: another format", format->spec);
+	}
+}
+
+static void
+test_plan__quant_is_one_kernel_for_all_sizes(void **state)
+{
+	static const struct {
+		const char *spec;
+		uint32_t act, out, act_scale, epi;
+	} quants[] = {
+	    {"quant,a=e4m3", 2, 0, 1, 0},
+	    {"quant,a=e5m2,c=f16,act=128", 3, 1, 2, 0},
+	    {"quant,a=s8,epi=silu-mul", 4, 0, 1, 1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 3 * N_SHAPES; i++) {
+		struct hm_request request =
+		    request_of(quants[i / N_SHAPES].spec, "sm_90a");
+		const struct hm_config *config;
+		struct hm_plan plan;
+		char text[HM_EMIT_CONFIG_BYTES];
+
+		request.k = shapes[i % N_SHAPES][1] % 65536;
+		if (request.k == 0)
+			continue;
+		plan = plan_of(&request);
+		expect_whole(&plan, &request, 132);
+		assert_int_equal(plan.n_rows, 1);
+		config = &plan.rows[0].config;
+		assert_int_equal(config->family, HM_FAMILY_QUANT);
+		assert_int_equal(config->act, quants[i / N_SHAPES].act);
+		assert_int_equal(config->out, quants[i / N_SHAPES].out);
+		assert_int_equal(config->act_scale,
+		    quants[i / N_SHAPES].act_scale);
+		assert_int_equal(config->epi, quants[i / N_SHAPES].epi);
+		assert_int_equal(hm_emit_config(config, text, sizeof(text)),
+		    HM_OK);
+	}
+	/* int8 needs no conversion that older devices lack. */
+	for (size_t t = 0; t < N_TARGETS; t++) {
+		struct hm_request request =
+		    request_of("quant,a=s8", targets[t]);
+
+		assert_int_equal(plan_of(&request).n_rows, 1);
 	}
 }
 
@@ -204,7 +354,7 @@ count_kernels(const char *spec, const char *target)
 		struct hm_plan plan;
 
 		request.n = shapes[i % N_SHAPES][0];
-		request.k = shapes[i % N_SHAPES][1];
+		request.k = k_of(spec, shapes[i % N_SHAPES][1]);
 		request.sms = sms[i / N_SHAPES];
 		plan = plan_of(&request);
 		n = collect(configs, n, &plan);
@@ -215,57 +365,71 @@ count_kernels(const char *spec, const char *target)
 static void
 test_plan__a_weight_format_needs_few_kernels_in_all(void **state)
 {
-	static const char *const formats[] = {"w4a16", "w4a16,scale=channel",
+	static const char *const specs[] = {"w4a16", "w4a16,scale=channel",
 	    "w4a16,a=f16,group=64,zp=int", "w4a16,group=32,zp=float"};
 
 	(void)state;
 	for (size_t i = 0; i < 4; i++) {
-		assert_in_range(count_kernels(formats[i], "sm_90a"), 2, 12);
-		assert_in_range(count_kernels(formats[i], "sm_80"), 2, 4);
-		assert_in_range(count_kernels(formats[i], "sm_120a"), 2, 4);
+		assert_in_range(count_kernels(specs[i], "sm_80"), 2, 4);
+		assert_in_range(count_kernels(specs[i], "sm_120a"), 2, 4);
 	}
+	/* One of 16 is the quantization of the activations. */
+	for (size_t i = 0; i < N_FORMATS; i++)
+		assert_in_range(count_kernels(formats[i].spec, "sm_90a"), 2,
+		    15);
 }
 
 struct measured {
+	const char *spec;
 	uint32_t n, k, m;
 	uint32_t family;
 	uint32_t first, second; /* S: ring, warps; H: tokens, slices */
 	uint32_t cluster;
 };
 
-/* prototypes/configs.txt and KERNELS_MEASURED.md sections 3, 4 and 7. */
+/* prototypes/configs.txt, KERNELS_MEASURED.md sections 3, 4 and 7, and what was
+ * measured of these kernels since. */
 static void
 test_plan__measured_shapes_get_the_measured_members(void **state)
 {
 	static const struct measured rows[] = {
-	    {8192, 8192, 1, HM_FAMILY_STREAM, 3, 8, 1},
-	    {8192, 8192, 2, HM_FAMILY_STREAM, 3, 8, 1},
-	    {8192, 8192, 4, HM_FAMILY_STREAM, 2, 16, 1},
-	    {8192, 8192, 8, HM_FAMILY_STREAM, 2, 8, 1},
-	    {8192, 8192, 13, HM_FAMILY_WGMMA, 16, 1, 2},
-	    {8192, 8192, 16, HM_FAMILY_WGMMA, 16, 1, 2},
-	    {8192, 8192, 32, HM_FAMILY_WGMMA, 32, 1, 2},
-	    {8192, 8192, 64, HM_FAMILY_WGMMA, 64, 1, 2},
-	    {8192, 8192, 96, HM_FAMILY_WGMMA, 96, 1, 2},
-	    {8192, 8192, 128, HM_FAMILY_WGMMA, 128, 1, 2},
-	    {8192, 8192, 256, HM_FAMILY_WGMMA, 128, 2, 2},
-	    {8192, 8192, 1024, HM_FAMILY_WGMMA, 256, 1, 1},
-	    {8192, 8192, 2048, HM_FAMILY_WGMMA, 256, 1, 1},
-	    {8192, 8192, 4096, HM_FAMILY_WGMMA, 256, 1, 1},
-	    {8192, 8192, 8192, HM_FAMILY_WGMMA, 168, 2, 1},
-	    {4096, 8192, 1, HM_FAMILY_STREAM, 2, 16, 1},
-	    {4096, 8192, 4, HM_FAMILY_STREAM, 2, 16, 1},
-	    {4096, 8192, 8, HM_FAMILY_STREAM, 2, 8, 2},
-	    {32768, 1024, 1, HM_FAMILY_STREAM, 2, 8, 1},
-	    {32768, 1024, 8, HM_FAMILY_STREAM, 2, 8, 1},
-	    {1024, 4096, 1, HM_FAMILY_STREAM, 2, 8, 4},
-	    {1024, 4096, 8, HM_FAMILY_STREAM, 2, 8, 4},
+	    {"w4a16", 8192, 8192, 1, HM_FAMILY_STREAM, 3, 8, 1},
+	    {"w4a16", 8192, 8192, 2, HM_FAMILY_STREAM, 3, 8, 1},
+	    {"w4a16", 8192, 8192, 4, HM_FAMILY_STREAM, 3, 8, 1},
+	    {"w4a16", 8192, 8192, 8, HM_FAMILY_STREAM, 2, 8, 1},
+	    {"w4a16", 8192, 8192, 13, HM_FAMILY_WGMMA, 16, 1, 2},
+	    {"w4a16", 8192, 8192, 16, HM_FAMILY_WGMMA, 16, 1, 2},
+	    {"w4a16", 8192, 8192, 32, HM_FAMILY_WGMMA, 32, 1, 2},
+	    {"w4a16", 8192, 8192, 64, HM_FAMILY_WGMMA, 64, 1, 2},
+	    {"w4a16", 8192, 8192, 96, HM_FAMILY_WGMMA, 96, 1, 2},
+	    {"w4a16", 8192, 8192, 128, HM_FAMILY_WGMMA, 128, 1, 2},
+	    {"w4a16", 8192, 8192, 256, HM_FAMILY_WGMMA, 256, 1, 2},
+	    {"w4a16", 8192, 8192, 1024, HM_FAMILY_WGMMA, 256, 1, 1},
+	    {"w4a16", 8192, 8192, 2048, HM_FAMILY_WGMMA, 256, 1, 1},
+	    {"w4a16", 8192, 8192, 4096, HM_FAMILY_WGMMA, 256, 1, 1},
+	    {"w4a16", 8192, 8192, 8192, HM_FAMILY_WGMMA, 256, 1, 1},
+	    {"w4a16", 4096, 8192, 1, HM_FAMILY_STREAM, 2, 16, 1},
+	    {"w4a16", 4096, 8192, 4, HM_FAMILY_STREAM, 2, 16, 1},
+	    {"w4a16", 4096, 8192, 8, HM_FAMILY_STREAM, 2, 8, 2},
+	    {"w4a16", 32768, 1024, 1, HM_FAMILY_STREAM, 2, 8, 1},
+	    {"w4a16", 32768, 1024, 8, HM_FAMILY_STREAM, 2, 8, 1},
+	    {"w4a16", 1024, 4096, 1, HM_FAMILY_STREAM, 2, 8, 4},
+	    {"w4a16", 1024, 4096, 8, HM_FAMILY_STREAM, 2, 8, 4},
+	    {"w4a8i", 8192, 8192, 1, HM_FAMILY_STREAM, 3, 8, 1},
+	    {"w4a8i", 8192, 8192, 64, HM_FAMILY_WGMMA, 64, 1, 2},
+	    {"w4a8i", 8192, 8192, 1024, HM_FAMILY_WGMMA, 256, 1, 1},
+	    {"w8a8", 8192, 8192, 1, HM_FAMILY_STREAM, 3, 8, 1},
+	    {"w8a8", 8192, 8192, 16, HM_FAMILY_WGMMA, 16, 1, 2},
+	    {"w8a8", 8192, 8192, 256, HM_FAMILY_WGMMA, 256, 1, 2},
+	    {"w8a8i", 8192, 8192, 1024, HM_FAMILY_WGMMA, 256, 1, 1},
+	    {"w4a8", 8192, 8192, 128, HM_FAMILY_WGMMA, 128, 1, 2},
+	    {"w4a8", 8192, 8192, 8192, HM_FAMILY_WGMMA, 192, 1, 1},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct measured *want = &rows[i];
-		struct hm_request request = request_of("w4a16", "sm_90a");
+		struct hm_request request = request_of(want->spec, "sm_90a");
 		struct hm_plan plan;
 		const struct hm_plan_row *row;
 		bool stream = want->family == HM_FAMILY_STREAM;
@@ -280,8 +444,8 @@ test_plan__measured_shapes_get_the_measured_members(void **state)
 			want->first ||
 		    (stream ? row->config.warps : row->config.slices) !=
 			want->second)
-			fail_msg("other member for m=%u n=%u k=%u", want->m,
-			    want->n, want->k);
+			fail_msg("%s: other member for m=%u n=%u k=%u",
+			    want->spec, want->m, want->n, want->k);
 	}
 }
 
@@ -290,8 +454,8 @@ test_plan__launch_arguments_are_the_measured_ones(void **state)
 {
 	struct hm_request request = request_of("w4a16", "sm_90a");
 	struct hm_plan plan = plan_of(&request); /* n = k = 8192 */
-	static const uint32_t prefetch[][2] = {{16, 2}, {32, 2}, {64, 1},
-	    {96, 1}, {128, 1}, {256, 9}, {4096, 4}};
+	static const uint32_t prefetch[][2] = {{16, 4}, {32, 4}, {64, 1},
+	    {96, 1}, {128, 1}, {256, 4}, {4096, 4}};
 
 	(void)state;
 	for (size_t i = 0; i < 7; i++)
@@ -302,7 +466,7 @@ test_plan__launch_arguments_are_the_measured_ones(void **state)
 	assert_int_equal(hm_plan_find(&plan, 256)->weight_policy, 0);
 	assert_int_equal(hm_plan_find(&plan, 1024)->band, 64);
 	assert_int_equal(hm_plan_find(&plan, 4096)->band, 16);
-	assert_int_equal(hm_plan_find(&plan, 8192)->band, 32);
+	assert_int_equal(hm_plan_find(&plan, 8192)->band, 16);
 }
 
 static void
@@ -383,6 +547,9 @@ test_plan__deterministic_tables_sum_in_one_order(void **state)
 		    hm_plan_usual_sms(&request.target));
 		for (uint32_t r = 0; r < plan.n_rows; r++) {
 			assert_int_equal(plan.rows[r].cluster, 1);
+			assert_int_equal(plan.rows[r].split_tail, 0);
+			/* Two sets of warpgroups have two sums. */
+			assert_true(plan.rows[r].config.threads <= 384);
 			assert_int_not_equal(plan.rows[r].config.family,
 			    HM_FAMILY_STREAM);
 			assert_true(plan.rows[r].config.warps_k <= 1);
@@ -422,40 +589,101 @@ test_plan__unknown_sizes_stand_for_8192(void **state)
 	assert_memory_equal(&other, &plan, sizeof(plan));
 }
 
-static void
-test_plan__all_configs_hold_every_choice_once(void **state)
+/* Lists hold a configuration once, and each can be built. */
+static size_t
+list_of(const struct hm_target *target, struct hm_config *all)
 {
-	static const char *const formats[] = {"w4a16",
-	    "w4a16,group=32,zp=float", "w4a16,group=64,zp=int",
-	    "w4a16,scale=channel", "w4a16,a=f16", "w4a16,a=f16,det=1"};
+	size_t n = hm_plan_all_configs(target, all, MAX_CONFIGS);
+	char text[HM_EMIT_CONFIG_BYTES];
+
+	assert_in_range(n, 20, MAX_CONFIGS);
+	assert_int_equal(hm_plan_all_configs(target, NULL, 0), n);
+	for (size_t i = 0; i < n; i++) {
+		assert_false(among(&all[i], all, i));
+		assert_int_equal(hm_emit_config(&all[i], text, sizeof(text)),
+		    HM_OK);
+	}
+	return n;
+}
+
+static void
+expect_all_listed(struct hm_request request, const struct hm_config *all,
+    size_t n)
+{
+	for (size_t i = 0; i < N_SHAPES; i++) {
+		struct hm_plan plan;
+
+		request.n = shapes[i][0];
+		request.k = (shapes[i][1] + 15) / 16 * 16;
+		if (request.a_type == HM_TYPE_SINT(8) && request.k > 65536)
+			request.k = 65536;
+		plan = plan_of(&request);
+		for (uint32_t r = 0; r < plan.n_rows; r++)
+			assert_true(among(&plan.rows[r].config, all, n));
+	}
+}
+
+static void
+test_plan__lists_hold_every_choice_of_the_main_formats(void **state)
+{
+	static const char *const everywhere[] = {"w4a16",
+	    "w4a16,group=32,zp=float", "w4a16,a=f16,zp=int",
+	    "w4a16,scale=channel", "w4a16,a=f16", "w4a16,a=f16,det=1",
+	    "pack,w4a16,group=32"};
+	static const char *const hopper[] = {"w8a16", "mxfp4a16", "w4a8",
+	    "w4a8,scale=channel", "w4a8,w=e2m1,scale=channel", "w4a8i", "w8a8",
+	    "w8a8i", "mxfp4a8", "fp8block", "pack,fp8block", "pack,mxfp4a8",
+	    "quant,a=e4m3", "quant,a=e5m2,act=128,c=f16,epi=silu-mul"};
 	static struct hm_config all[MAX_CONFIGS];
 
 	(void)state;
 	for (size_t t = 0; t < N_TARGETS; t++) {
-		struct hm_request request = request_of("w4a16", targets[t]);
-		size_t n =
-		    hm_plan_all_configs(&request.target, all, MAX_CONFIGS);
+		struct hm_target target;
+		size_t n;
 
-		assert_in_range(n, 20, MAX_CONFIGS);
-		assert_int_equal(hm_plan_all_configs(&request.target, NULL, 0),
-		    n);
-		for (size_t i = 0; i < n; i++) {
-			char text[HM_EMIT_CONFIG_BYTES];
+		assert_int_equal(hm_target_parse(targets[t], &target, NULL),
+		    HM_OK);
+		n = list_of(&target, all);
+		for (size_t i = 0; i < 7; i++)
+			expect_all_listed(request_of(everywhere[i], targets[t]),
+			    all, n);
+		for (size_t i = 0; i < 14 && strcmp(targets[t], "sm_90a") == 0;
+		     i++)
+			expect_all_listed(request_of(hopper[i], targets[t]),
+			    all, n);
+	}
+}
 
-			assert_false(among(&all[i], all, i));
-			assert_int_equal(
-			    hm_emit_config(&all[i], text, sizeof(text)), HM_OK);
-		}
-		for (size_t i = 0; i < 6 * N_SHAPES; i++) {
-			struct hm_plan plan;
+/* Of every format at least a member of each kernel is compiled. */
+static void
+test_plan__lists_hold_a_member_of_every_kind(void **state)
+{
+	static struct hm_config all[MAX_CONFIGS];
+	struct hm_target target = {.cc = 90, .suffix = 'a'};
+	size_t n = list_of(&target, all);
+	uint32_t seen[6][5][4][6] = {0}; /* family, act, weight, scale */
 
-			request = request_of(formats[i / N_SHAPES], targets[t]);
-			request.n = shapes[i % N_SHAPES][0];
-			request.k = shapes[i % N_SHAPES][1];
-			plan = plan_of(&request);
-			for (uint32_t r = 0; r < plan.n_rows; r++)
-				assert_true(
-				    among(&plan.rows[r].config, all, n));
+	(void)state;
+	for (size_t i = 0; i < n; i++)
+		seen[all[i].family][all[i].act][all[i].weight][all[i].scale]++;
+	for (size_t i = 0; i < N_FORMATS; i++) {
+		const struct format *format = &formats[i];
+		uint32_t act = format->act;
+
+		/* Scale types are paired with one of the fp8 types. */
+		if (act == HM_CONFIG_ACT_E4M3 || act == HM_CONFIG_ACT_E5M2)
+			act = seen[HM_FAMILY_WGMMA][HM_CONFIG_ACT_E4M3]
+				  [format->weight][format->scale] != 0
+				  ? HM_CONFIG_ACT_E4M3
+				  : HM_CONFIG_ACT_E5M2;
+		for (uint32_t family = HM_FAMILY_STREAM;
+		     family <= HM_FAMILY_PACK; family++) {
+			if (family == HM_FAMILY_MMA)
+				continue;
+			if (seen[family][act][format->weight][format->scale] ==
+			    0)
+				fail_msg("%s: family %u is not listed",
+				    format->spec, family);
 		}
 	}
 }
@@ -475,6 +703,21 @@ test_plan__hopper_kernels_are_for_sm90a_alone(void **state)
 	}
 }
 
+static void
+test_plan__long_sums_of_integers_need_scales_along_k(void **state)
+{
+	static const char *const specs[] = {"w4a8i,k=131056", "w8a8i,k=131056",
+	    "w4a8i,group=128,k=262144", "w8a8i,act=128,k=262144",
+	    "w8a8,k=262144", "pack,w8a8i,k=262144"};
+
+	(void)state;
+	for (size_t i = 0; i < 6; i++) {
+		struct hm_request request = request_of(specs[i], "sm_90a");
+
+		assert_true(plan_of(&request).n_rows > 0);
+	}
+}
+
 struct refusal {
 	const char *spec, *target;
 	int error;
@@ -488,18 +731,59 @@ test_plan__what_is_not_built_is_refused_in_one_line(void **state)
 	    {"moe-indexed,w4a16", "sm_90a", HM_E_UNSUPPORTED, "moe-indexed"},
 	    {"moe-grouped,mxfp4a8", "sm_90a", HM_E_UNSUPPORTED, "moe-grouped"},
 	    {"moe-masked,w4a16", "sm_80", HM_E_UNSUPPORTED, "moe-masked"},
-	    {"quant,a=s8", "sm_80", HM_E_UNSUPPORTED, "quant"},
+	    {"quant,a=e4m3", "sm_80", HM_E_UNSUPPORTED,
+		"quant to a=e4m3 on sm_80: this build has kernels for sm_89"},
+	    {"quant,a=s4", "sm_90a", HM_E_UNSUPPORTED, "quant to a=s4"},
+	    {"quant,a=s8,act=tensor", "sm_90a", HM_E_UNSUPPORTED, "act=tensor"},
+	    {"quant,a=s8,act=64", "sm_90a", HM_E_UNSUPPORTED, "act=64"},
+	    {"quant,a=s8,epi=swiglu-oai", "sm_90a", HM_E_UNSUPPORTED,
+		"epi=swiglu-oai"},
+	    {"quant,a=s8,k=12", "sm_90a", HM_E_UNSUPPORTED, "k=12"},
 	    {"align", "sm_80", HM_E_UNSUPPORTED, "align"},
 	    {"combine", "sm_80", HM_E_UNSUPPORTED, "combine"},
-	    {"w8a16", "sm_90a", HM_E_UNSUPPORTED, "w=u8"},
-	    {"mxfp4a16", "sm_90a", HM_E_UNSUPPORTED, "w=e2m1"},
-	    {"w4a8", "sm_90a", HM_E_UNSUPPORTED, "a=e4m3"},
+	    {"w8a16", "sm_80", HM_E_UNSUPPORTED,
+		"w=u8 on sm_80: this build has kernels for sm_90a only"},
+	    {"w4a16,w=e2m1", "sm_120a", HM_E_UNSUPPORTED, "w=e2m1 on sm_120a"},
+	    {"w4a16,group=32,stype=e8m0", "sm_90", HM_E_UNSUPPORTED,
+		"stype=e8m0 on sm_90:"},
+	    {"w4a8", "sm_89", HM_E_UNSUPPORTED, "a=e4m3 on sm_89"},
+	    {"pack,w8a8i", "sm_80", HM_E_UNSUPPORTED, "a=s8 on sm_80"},
+	    {"w4a4", "sm_90a", HM_E_UNSUPPORTED, "a=s4"},
+	    {"nvfp4a4", "sm_90a", HM_E_UNSUPPORTED, "a=e2m1"},
+	    {"w4a16,w=u5", "sm_90a", HM_E_UNSUPPORTED, "w=u5"},
+	    {"w8a8,w=e5m2", "sm_90a", HM_E_UNSUPPORTED, "w=e5m2"},
+	    {"w4a8,w=u5", "sm_90a", HM_E_UNSUPPORTED, "w=u5"},
+	    {"w4a8i,w=e2m1", "sm_90a", HM_E_UNSUPPORTED, "a=s8 with w=e2m1"},
+	    {"mxfp4a8,a=s8", "sm_90a", HM_E_UNSUPPORTED, "a=s8 with w=e2m1"},
+	    {"w4a8i,group=32,stype=e8m0", "sm_90a", HM_E_UNSUPPORTED,
+		"stype=e8m0 with a=s8"},
+	    {"mxfp4a8,group=64", "sm_90a", HM_E_UNSUPPORTED, "group=32"},
+	    {"mxfp4a16,scale=channel", "sm_90a", HM_E_UNSUPPORTED, "group=32"},
+	    {"w8a8,block=64x64", "sm_90a", HM_E_UNSUPPORTED, "block=64x64"},
+	    {"w4a8,group=256", "sm_90a", HM_E_UNSUPPORTED, "group=256"},
+	    {"w4a8,stype=e4m3", "sm_90a", HM_E_UNSUPPORTED, "stype=e4m3"},
+	    {"w4a8i,group=64,stype=s8", "sm_90a", HM_E_UNSUPPORTED, "stype=s8"},
+	    {"w4a8,zp=int", "sm_90a", HM_E_UNSUPPORTED, "zp=int"},
+	    {"w8a16,group=64,zp=float", "sm_90a", HM_E_UNSUPPORTED, "zp=float"},
+	    {"w4a16,group=32,stype=e8m0,zp=int", "sm_90a", HM_E_UNSUPPORTED,
+		"zp=int"},
+	    {"w4a16,block=128x128,zp=int", "sm_90a", HM_E_UNSUPPORTED,
+		"zp with a block"},
+	    {"w4a8,act=64", "sm_90a", HM_E_UNSUPPORTED, "act=64"},
+	    {"w4a8,group=64,act=128", "sm_90a", HM_E_UNSUPPORTED,
+		"act=128 with group=64"},
+	    {"mxfp4a8,act=128", "sm_90a", HM_E_UNSUPPORTED,
+		"act=128 with group=32"},
+	    {"w4a8,acc=f16", "sm_90a", HM_E_UNSUPPORTED, "acc=f16"},
+	    {"w4a8i,k=131072", "sm_90a", HM_E_UNSUPPORTED,
+		"k=131072 with a=s8 and no scales along k"},
+	    {"w8a8i,k=131088", "sm_90a", HM_E_UNSUPPORTED, "32 bits"},
+	    {"w8a8,k=8200", "sm_90a", HM_E_UNSUPPORTED,
+		"k=8200: this build has kernels for multiples of 16"},
 	    {"w4a16,c=f16", "sm_90a", HM_E_UNSUPPORTED, "c=f16"},
 	    {"w4a16,group=256", "sm_90a", HM_E_UNSUPPORTED, "group=256"},
 	    {"w4a16,group=16", "sm_90a", HM_E_UNSUPPORTED, "group=16"},
-	    {"w4a16,block=128x128", "sm_90a", HM_E_UNSUPPORTED, "block"},
-	    {"w4a16,scale=tensor", "sm_90a", HM_E_UNSUPPORTED, "scale=tensor"},
-	    {"w4a16,stype=f32", "sm_90a", HM_E_UNSUPPORTED, "stype=f32"},
+	    {"w4a16,stype=f16", "sm_90a", HM_E_UNSUPPORTED, "stype=f16"},
 	    {"w4a16,scale=channel,stype=e4m3", "sm_90a", HM_E_UNSUPPORTED,
 		"stype=e4m3"},
 	    {"w4a16,scale=channel,zp=int", "sm_90a", HM_E_UNSUPPORTED, "zp"},
@@ -568,7 +852,9 @@ main(void)
 	    cmocka_unit_test(
 		test_plan__tables_are_whole_for_all_shapes_targets_and_sms),
 	    cmocka_unit_test(test_plan__rows_fit_with_every_weight_format),
+	    cmocka_unit_test(test_plan__a_request_becomes_a_format),
 	    cmocka_unit_test(test_plan__pack_is_one_kernel_for_all_sizes),
+	    cmocka_unit_test(test_plan__quant_is_one_kernel_for_all_sizes),
 	    cmocka_unit_test(
 		test_plan__a_weight_format_needs_few_kernels_in_all),
 	    cmocka_unit_test(
@@ -578,8 +864,12 @@ main(void)
 	    cmocka_unit_test(test_plan__deterministic_tables_sum_in_one_order),
 	    cmocka_unit_test(test_plan__bias_and_m_change_nothing),
 	    cmocka_unit_test(test_plan__unknown_sizes_stand_for_8192),
-	    cmocka_unit_test(test_plan__all_configs_hold_every_choice_once),
+	    cmocka_unit_test(
+		test_plan__lists_hold_every_choice_of_the_main_formats),
+	    cmocka_unit_test(test_plan__lists_hold_a_member_of_every_kind),
 	    cmocka_unit_test(test_plan__hopper_kernels_are_for_sm90a_alone),
+	    cmocka_unit_test(
+		test_plan__long_sums_of_integers_need_scales_along_k),
 	    cmocka_unit_test(
 		test_plan__what_is_not_built_is_refused_in_one_line),
 	    cmocka_unit_test(test_plan__illegal_requests_are_invalid),

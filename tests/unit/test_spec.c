@@ -84,6 +84,11 @@ test_spec__fields_print_in_table_order_without_defaults(void **state)
 			 "c=bf16,stype=bf16,m=0",
 	    "w=u4,group=128");
 	expect_canonical("quant,a=s8,act=tensor", "quant,a=s8,act=tensor");
+	expect_canonical("quant,epi=silu-mul,act=128,actlayout=m,c=f16,a=e5m2",
+	    "quant,a=e5m2,c=f16,act=128,actlayout=m,epi=silu-mul");
+	expect_canonical("w8a8,acc=precise",
+	    "a=e4m3,w=e4m3,scale=channel,acc=precise");
+	expect_canonical("w8a8,acc=f32", "a=e4m3,w=e4m3,scale=channel");
 	expect_canonical("pack,w4a16", "pack,w=u4,group=128");
 	expect_canonical("align,experts=8,topk=2", "align,experts=8,topk=2");
 	expect_canonical("combine", "combine");
@@ -226,7 +231,8 @@ test_spec__bad_text_is_refused_by_field_and_value(void **state)
 	    {"w4a16,a=u8", "a=u8"},
 	    {"w4a16,c=f32", "c=f32"},
 	    {"w4a16,stype=e2m1", "stype=e2m1"},
-	    {"w4a16,acc=bf16", "acc=bf16"},
+	    {"w4a16,acc=bf16", "acc=bf16: takes f32, f16 or precise"},
+	    {"w4a16,a=precise", "a=precise"},
 	    {"w4a16,tensor=2", "tensor=2"},
 	    {"w4a16,bias=2", "bias=2"},
 	    {"w4a16,zp=1", "zp=1"},
@@ -274,6 +280,11 @@ test_spec__contradictions_are_refused_with_a_reason(void **state)
 	    {"w4a8i,stype=s8", "stype=s8"},
 	    {"w4a16,acc=f16", "acc=f16"},
 	    {"w8a8i,acc=f16", "acc=f16"},
+	    {"w8a8i,acc=precise", "acc=precise: takes fp8 activations"},
+	    {"w4a16,acc=precise", "acc=precise: takes fp8 activations"},
+	    {"quant,a=e4m3,q=e4m3", "q: takes an epilogue"},
+	    {"quant,a=e4m3,epi=silu-mul,q=s8", "q: takes an epilogue"},
+	    {"combine,epi=silu-mul", "epi"},
 	    {"w4a16,scale=tensor,tensor=1", "tensor=1"},
 	    {"w4a16,experts=8", "experts and topk"},
 	    {"moe-masked,w4a16,experts=4,topk=5", "topk=5"},
@@ -330,6 +341,11 @@ test_spec__all_cases_of_the_matrix_are_legal(void **state)
 	    "moe-masked,w=u4,block=64x64,bias=1",
 	    "w=e7m0,group=16",
 	    "w4a16,a=f16,acc=f16",
+	    "w8a8,acc=precise",
+	    "moe-indexed,mxfp4a8,acc=precise",
+	    "w4a8,a=e5m2,acc=precise",
+	    "quant,a=e4m3,epi=silu-mul",
+	    "quant,a=s8,epi=swiglu-oai,k=24",
 	    "w4a16,group=256",
 	    "w=u4,scale=tensor",
 	};
@@ -382,7 +398,9 @@ draw_request(uint64_t *seed)
 	    .act_scale = draw(seed, 4),
 	    .bias = draw(seed, 2),
 	    .deterministic = draw(seed, 2),
-	    .acc_type = draw(seed, 4) ? 0 : HM_TYPE_F16,
+	    .acc_type = draw(seed, 4)   ? 0
+			: draw(seed, 2) ? HM_ACC_PRECISE
+					: HM_TYPE_F16,
 	    .epilogue = draw(seed, 4) ? 0 : draw(seed, 3),
 	    .mx_exact = draw(seed, 8) == 0,
 	    .m = draw(seed, 9000),

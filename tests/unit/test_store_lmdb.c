@@ -147,8 +147,8 @@ has(struct hm_store *store, uint64_t seed)
 
 static const struct hm_store_check_rule rules[] = {
     {"entries", 32, 32, 0, UINT32_MAX},
-    {"index", 32, 32, 8, 8},
-    {"lru", 8, 8, 32, 32},
+    {"index", 32, 32, 24, 24},
+    {"lru", 12, 12, 32, 32},
     {"meta", 1, 16, 8, 64},
 };
 
@@ -842,7 +842,7 @@ test_store__other_schema_version_is_set_aside(void **state)
 	char *folder = closed_store();
 
 	(void)state;
-	assert_true(edit_file(folder, "hm-store\1", 9, "hm-store\2") > 0);
+	assert_true(edit_file(folder, "hm-store\2", 9, "hm-store\1") > 0);
 	assert_set_aside(folder, "another version");
 	fixture_remove(folder);
 }

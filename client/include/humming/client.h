@@ -60,10 +60,18 @@ enum humming_error {
 #define HUMMING_TYPE_BF16 HUMMING_TYPE_FLOAT(8u, 7u)
 #define HUMMING_TYPE_F16  HUMMING_TYPE_FLOAT(5u, 10u)
 #define HUMMING_TYPE_F32  HUMMING_TYPE_FLOAT(8u, 23u)
+#define HUMMING_TYPE_E4M3 HUMMING_TYPE_FLOAT(4u, 3u)
+#define HUMMING_TYPE_E5M2 HUMMING_TYPE_FLOAT(5u, 2u)
+#define HUMMING_TYPE_E2M1 HUMMING_TYPE_FLOAT(2u, 1u)
 #define HUMMING_TYPE_E8M0 0x40800u
 
-#define HUMMING_OPERATION_GEMM 1u
-#define HUMMING_OPERATION_PACK 6u
+/* For acc_type, with e4m3 and e5m2 activations: sums of many products as good
+ * as those of 16-bit activations. */
+#define HUMMING_ACC_PRECISE 1u
+
+#define HUMMING_OPERATION_GEMM  1u
+#define HUMMING_OPERATION_QUANT 5u
+#define HUMMING_OPERATION_PACK  6u
 
 #define HUMMING_SCALE_GROUP   1u
 #define HUMMING_SCALE_CHANNEL 2u
@@ -73,6 +81,15 @@ enum humming_error {
 #define HUMMING_ZERO_NONE  0u
 #define HUMMING_ZERO_INT   1u
 #define HUMMING_ZERO_FLOAT 2u
+
+/* Scales of 8-bit activations: one per token, per tensor, or per token and
+ * act_group of K. */
+#define HUMMING_ACT_TOKEN  1u
+#define HUMMING_ACT_TENSOR 2u
+#define HUMMING_ACT_GROUP  3u
+
+#define HUMMING_EPILOGUE_NONE     0u
+#define HUMMING_EPILOGUE_SILU_MUL 1u
 
 /* How a connection is opened. 0 and NULL mean the default. */
 struct humming_client_options {
@@ -94,17 +111,19 @@ struct humming_kernel_request {
 	uint32_t target_suffix; /* 'a', 'f' or 0 */
 	uint32_t a_type;        /* activations, HUMMING_TYPE_ */
 	uint32_t w_type;        /* weights */
-	uint32_t c_type;        /* output; default a_type */
+	uint32_t c_type;        /* output; default a_type, bf16 for 8 bits */
 	uint32_t scale_kind;    /* of the weights, HUMMING_SCALE_ */
 	uint32_t group;         /* weights per scale along K */
 	uint32_t block_rows, block_cols;
 	uint32_t scale_type; /* default c_type */
 	uint32_t tensor_scale;
-	uint32_t zero; /* HUMMING_ZERO_ */
-	uint32_t act_scale, act_group, act_layout;
+	uint32_t zero;       /* HUMMING_ZERO_ */
+	uint32_t act_scale;  /* HUMMING_ACT_; default token for 8-bit a_type */
+	uint32_t act_group;  /* 128 for HUMMING_ACT_GROUP */
+	uint32_t act_layout; /* of group scales: 0 = k-major, 1 = m-major */
 	uint32_t bias;
 	uint32_t deterministic;
-	uint32_t acc_type; /* default HUMMING_TYPE_F32 */
+	uint32_t acc_type; /* default HUMMING_TYPE_F32; HUMMING_ACC_PRECISE */
 	uint32_t epilogue;
 	uint32_t q_type;
 	uint32_t mx_exact;
@@ -131,7 +150,8 @@ struct humming_launch {
 	uint32_t pdl; /* 1: may be launched with programmatic serialization */
 	uint32_t kernel_abi;
 	uint32_t pack_layout;
-	uint64_t workspace_bytes;
+	uint64_t workspace_bytes; /* 0 = none needed */
+	uint32_t split_tiles;     /* last tiles that CTAs share along K */
 };
 
 /* What is known of a kernel; strings live as long as the kernel. */

@@ -4,8 +4,8 @@
  *
  *     C[M][N] = A[M][K] * W[N][K]^T + bias[N]
  *
- * A and C hold 16-bit floats, W is four-bit codes with scales. The usual order
- * of calls:
+ * A holds 16-bit floats, or 8-bit floats or integers with scales; C 16-bit
+ * floats; W four- or eight-bit codes with scales. The usual order of calls:
  *
  *     humming_device_open            which GPU is this
  *     humming_weight_pack            once per layer, on the CPU; or
@@ -96,43 +96,73 @@ HUMMING_API int humming_device_request(const struct humming_device *device,
 
 /* ---- weights ---- */
 
-#define HUMMING_CODES_BYTES 0u /* uint8_t [n][k], one code each, 0..15 */
+#define HUMMING_CODES_BYTES 0u /* uint8_t [n][k], one code each */
 #define HUMMING_CODES_INT32                                                    \
-	1u /* uint32_t [n][k / 8], k ascending from the
-                                * lowest four bits */
+	1u /* uint32_t [n][k / 8], or [n][k / 4] for 8-bit
+                                * codes, k ascending from the lowest bits */
+#define HUMMING_CODES_NIBBLES                                                  \
+	2u /* uint8_t [n][k / 2] of 4-bit codes, the even k
+                                * in the low nibble: MXFP4 */
 
 /*
  * A quantized matrix as checkpoints hold it, plain and row-major.
  *
- *     value[n][k] = (code[n][k] - z) * scales[n][k / group]
- *     z = 8 without zero points, else zeros[n][k / group]
+ *     value[n][k] = w[n][k] * scales[n][k / group]
+ *     w = code - z for u4 (z = 8) and u8 (z = 128); with zero points
+ *     z = zeros[n][k / group]. For e2m1 and e4m3 the code is the float's bits.
  *
- * With group 0 there is one scale per row, scales[n]. Rows of scales and zeros
- * have ceil(k / group) elements. n and k are multiples of 8.
+ * scale_kind says how many scales there are:
+ *
+ *     HUMMING_SCALE_GROUP    scales[n][ceil(k / group)]
+ *     HUMMING_SCALE_CHANNEL  scales[n], one per row
+ *     HUMMING_SCALE_TENSOR   scales[1]
+ *     HUMMING_SCALE_BLOCK    scales[ceil(n / 128)][ceil(k / 128)]
+ *
+ * Zeros have the shape of group scales. n is a multiple of 8; k of 8, or of 16
+ * for 8-bit activations.
+ *
+ * Pairs: bf16 and f16 activations with every weight type; e4m3 and e5m2 with
+ * u4, e2m1 and e4m3; s8 with u4 and u8.
+ *
+ * Row and tensor scales are kept as float. Group and block scales are kept
+ * relative to a power of two per row: with 16-bit activations in a_type, exact
+ * when scale_type is a_type and the scales of a row span less than 2^14 (f16;
+ * bf16: 2^126), else rounded once; with 8-bit activations in their own type,
+ * those of blocks in float.
+ *
+ * mx_exact is for e2m1 with e8m0 scales and fp8 activations. 0: the scales are
+ * folded into the operands, for which those of a row's groups that are not all
+ * zero must span at most 2^11. 1: any scales, slower. It must be that of the
+ * kernel request.
  */
 struct humming_weight_source {
 	uint32_t struct_size; /* sizeof, set by humming_weight_source_init */
 	uint32_t n, k;        /* output and input features */
-	uint32_t w_type;      /* HUMMING_TYPE_UINT(4), the default */
-	uint32_t a_type;      /* HUMMING_TYPE_BF16 (the default) or F16: type of
-	                       * the activations the weights will meet */
-	uint32_t group;       /* 32, 64, 128, or 0 = one scale per row */
-	uint32_t zero;        /* HUMMING_ZERO_; none when group is 0 */
+	uint32_t w_type;      /* HUMMING_TYPE_UINT(4) (the default), UINT(8),
+	                       * E2M1 or E4M3 */
+	uint32_t a_type;      /* of the activations that the weights will meet:
+	                       * HUMMING_TYPE_BF16 (the default), F16, E4M3,
+	                       * E5M2 or SINT(8) */
+	uint32_t group;       /* 32, 64 or 128 of HUMMING_SCALE_GROUP; else 0 */
+	uint32_t zero;        /* HUMMING_ZERO_; u4 with groups and 16-bit
+	                       * activations only */
 	uint32_t code_layout; /* HUMMING_CODES_ */
-	uint32_t scale_type;  /* HUMMING_TYPE_BF16, F16 or F32; default a_type.
-	                       * Row scales are kept as float. Group scales
-	                       * are kept in a_type, relative to a power of
-	                       * two per row: exact when scale_type is a_type
-	                       * and the scales of a row span less than 2^14
-	                       * (f16; bf16: 2^126), else rounded once. */
-	uint32_t zero_type;   /* of HUMMING_ZERO_FLOAT: as scale_type; default
-	                       * a_type, in which they are kept. Integer zero
-	                       * points are uint8_t. */
+	uint32_t scale_type;  /* HUMMING_TYPE_BF16, F16 or F32; default a_type,
+	                       * BF16 for 8-bit activations. Or E8M0: uint8_t
+	                       * exponents, groups of 32, not with s8 */
+	uint32_t zero_type;   /* of HUMMING_ZERO_FLOAT: BF16, F16 or F32;
+	                       * default a_type, in which they are kept. Integer
+	                       * zero points are uint8_t */
 	const void *codes;
 	const void *scales;
-	const void *zeros; /* NULL without zero points */
-	const float *bias; /* [n] or NULL; only humming_gemm_reference and the
-	                     * bias_out of humming_weight_pack look at it */
+	const void *zeros;   /* NULL without zero points */
+	const float *bias;   /* [n] or NULL; only humming_gemm_reference and
+	                      * the bias_out of humming_weight_pack use it */
+	uint32_t scale_kind; /* HUMMING_SCALE_; default GROUP where group is
+	                      * given, BLOCK where block is, else CHANNEL */
+	uint32_t block;      /* 128 of HUMMING_SCALE_BLOCK (default); else 0 */
+	uint32_t mx_exact;   /* 0 or 1 */
+	uint32_t reserved;   /* 0 */
 };
 
 /* Bytes of the buffers of a packed matrix. */
@@ -164,8 +194,10 @@ HUMMING_API int humming_weight_size(const struct humming_weight_source *source,
  * rowmul_out  rowmul_bytes: the factor of each row
  * bias_out    bias_bytes, or NULL; zeros where the source has no bias
  *
- * Returns HUMMING_OK, INVALID (a code above 15, a scale, zero point or bias
- * that is not finite, a scale of 2^120 or more) or UNSUPPORTED. Any thread.
+ * Returns HUMMING_OK, INVALID (a four-bit code above 15 or an e4m3 NaN, a
+ * scale, zero point or bias that is not finite, a scale of 2^120 or more, or
+ * 2^117 for u4 with fp8 activations; scales that need mx_exact) or UNSUPPORTED.
+ * Any thread.
  */
 HUMMING_API int humming_weight_pack(const struct humming_weight_source *source,
     void *packed_out, float *rowmul_out, float *bias_out);
@@ -176,7 +208,7 @@ HUMMING_API int humming_weight_pack(const struct humming_weight_source *source,
  *
  * device      of the context that is current in the calling thread
  * client      asked for the kernel, in one round trip
- * source      a_type, group and zero count, and n and k must be legal; its
+ * source      types, scales and zero count, and n and k must be legal; its
  *             pointers are not looked at
  * packer_out  the caller closes it while the same context is current
  *
@@ -190,10 +222,11 @@ HUMMING_API int humming_packer_open(struct humming_device *device,
 HUMMING_API void humming_packer_close(struct humming_packer *packer);
 
 /* What humming_weight_pack refuses and a GPU can only report. */
-#define HUMMING_PACKER_BAD_CODE 1u /* a code above 15 */
+#define HUMMING_PACKER_BAD_CODE 1u /* above 15, or an e4m3 NaN */
 #define HUMMING_PACKER_BAD_SCALE                                               \
 	2u /* not finite or too large; or a zero point */
 #define HUMMING_PACKER_BAD_BIAS 4u /* not finite */
+#define HUMMING_PACKER_BAD_SPAN 8u /* scales that need mx_exact */
 
 /* Where a packed matrix goes. Device memory, 16-byte aligned. */
 struct humming_packer_args {
@@ -212,8 +245,10 @@ HUMMING_API void humming_packer_args_init(struct humming_packer_args *args,
 /**
  * Enqueue the packing of one matrix.
  *
- * source  as for humming_weight_pack, of the packer's a_type, group and zero,
- *         but its pointers are device memory, 16-byte aligned
+ * source  as for humming_weight_pack, of the packer's types, group and zero,
+ *         but its pointers are device memory, 16-byte aligned. One packer
+ *         serves row and tensor scales; one serves blocks and the groups of 128
+ *         of the type that blocks are kept in
  * stream  as for humming_gemm_launch
  *
  * Neither allocates nor waits. The next GEMM of the stream that reads the
@@ -228,9 +263,9 @@ HUMMING_API int humming_packer_launch(struct humming_packer *packer,
 /* What humming_weight_unpack fills in. */
 struct humming_weight_plain {
 	uint8_t *codes; /* [n][k] */
-	float
-	    *scales; /* [n][ceil(k / group)], or [n]: as the kernels see them */
-	float *zeros; /* the same shape; NULL without zero points */
+	float *scales;  /* [n][ceil(k / group)], group 128 for blocks, or [n]:
+	                 * as the kernels see them */
+	float *zeros;   /* the same shape; NULL without zero points */
 };
 
 /**
@@ -251,13 +286,18 @@ struct humming_gemm_reference_args {
 	uint32_t lda, ldc; /* elements */
 	const void *a;     /* [m][lda] of source->a_type */
 	double *c_out;     /* [m][ldc]; elements beyond n stay untouched */
+	/* Of 8-bit activations; NULL = 1. Element (token, group of 128 k) is
+	 * a_scale[token * a_scale_step + group * a_scale_group_step]; a step of
+	 * 0 = one for all. */
+	const float *a_scale;
+	uint32_t a_scale_step, a_scale_group_step;
 };
 
 /**
  * The reference: C in double precision, from the plain codes and scales.
  *
- * Slow on purpose (m * n * k steps of plain C). Returns HUMMING_OK, INVALID or
- * UNSUPPORTED. Any thread.
+ * Slow on purpose (m * n * k steps of plain C). Returns HUMMING_OK, INVALID,
+ * UNSUPPORTED or NOMEM (m * k doubles). Any thread.
  */
 HUMMING_API int humming_gemm_reference(
     const struct humming_weight_source *source,
@@ -276,6 +316,8 @@ HUMMING_API int humming_gemm_reference(
  * gemm_out  the caller closes it while the same context is current
  *
  * A kernel that several gemms of a device share is loaded once per context.
+ * Where a kernel wants a workspace, the gemm allocates one of its own and waits
+ * until it is zeroed.
  * Returns HUMMING_OK, what humming_client_get_kernels returns, INVALID (no
  * current context, or one of another device), VERSION (kernel ABI or pack
  * layout of another release), UNSUPPORTED or CORRUPT (the driver refuses the
@@ -308,6 +350,11 @@ HUMMING_API int humming_gemm_open_kernels(struct humming_device *device,
     struct humming_kernel *const *kernels, size_t n_kernels,
     struct humming_gemm **gemm_out);
 
+/* Bytes of the workspace that launches of this gemm use; 0 = none, or gemm is
+ * NULL. */
+HUMMING_API uint64_t humming_gemm_workspace_bytes(
+    const struct humming_gemm *gemm);
+
 /* NULL allowed. No launch of it may still be running. */
 HUMMING_API void humming_gemm_close(struct humming_gemm *gemm);
 
@@ -316,20 +363,36 @@ HUMMING_API void humming_gemm_close(struct humming_gemm *gemm);
  * they are read before the preceding kernel has finished. */
 #define HUMMING_GEMM_NO_PDL 1u
 
-/* One GEMM. All pointers but `bias` are device memory of the current context
- * and 16-byte aligned. */
+/* One GEMM. All pointers are device memory of the current context and 16-byte
+ * aligned. */
 struct humming_gemm_args {
 	uint32_t struct_size; /* set by humming_gemm_args_init */
 	uint32_t m;           /* tokens; 0 = nothing to do */
 	uint32_t lda;         /* elements from one token of a to the next: a
-	                       * multiple of 8, >= k; default k */
+	                       * multiple of 8, or 16 for 8-bit a, >= k;
+	                       * default k */
 	uint32_t ldc;         /* the same of c, >= n; default n */
 	uint32_t flags;       /* HUMMING_GEMM_ */
 	const void *a;        /* [m][lda] of a_type */
 	const void *w;        /* packed_out of humming_weight_pack */
 	const float *rowmul;  /* rowmul_out */
 	const float *bias;    /* bias_out, or NULL = none */
-	void *c;              /* [m][ldc] of a_type */
+	void *c;              /* [m][ldc] of c_type */
+	/* Of 8-bit activations, else not looked at: the scale of token t is
+	 *
+	 *     HUMMING_ACT_TOKEN   a_scale[t * a_scale_step], default step 1
+	 *     HUMMING_ACT_TENSOR  a_scale[0]
+	 *     HUMMING_ACT_GROUP   a_scale[t * a_scale_step +
+	 *                                 k / 128 * a_scale_group_step]
+	 *
+	 * with the defaults ceil(k / 128) and 1 (k-major), or 1 and m for a
+	 * request with act_layout 1 (m-major). 0 = the default. */
+	const float *a_scale;
+	uint32_t a_scale_step, a_scale_group_step;
+	void *workspace; /* humming_gemm_workspace_bytes, of which the first
+	                  * 4096 are zero before the first launch, and left so.
+	                  * NULL = the gemm's own: its launches must then follow
+	                  * each other on one stream at a time */
 };
 
 HUMMING_API void humming_gemm_args_init(struct humming_gemm_args *args,
@@ -343,12 +406,98 @@ HUMMING_API void humming_gemm_args_init(struct humming_gemm_args *args,
  *
  * Neither allocates device memory nor waits; may be captured in a graph, which
  * keeps the arguments but not what they point to. Returns HUMMING_OK, INVALID
- * (a pointer is NULL or misaligned, a leading dimension too small or not a
- * multiple of 8), UNSUPPORTED (no kernel was loaded for this m) or INTERNAL
- * (the driver refused the launch).
+ * (a pointer is NULL or misaligned, a leading dimension too small or not the
+ * multiple it must be), UNSUPPORTED (no kernel was loaded for this m) or
+ * INTERNAL (the driver refused the launch).
  */
 HUMMING_API int humming_gemm_launch(struct humming_gemm *gemm,
     const struct humming_gemm_args *args, void *stream);
+
+/* ---- activations ---- */
+
+struct humming_quant; /* quantization kernel of one format: any thread */
+
+/**
+ * Get and load the kernel that makes 8-bit activations of 16-bit ones.
+ *
+ *     y        x[m][k]; HUMMING_EPILOGUE_SILU_MUL: silu(x[m][k]) * x[m][k0 + k]
+ *              with k0 = args->k and silu(v) = v / (1 + exp(-v)); in fp32
+ *     scale    max(amax / 448, 2^-126), amax the largest |y| of the token, or
+ *              of the token and 128 of K; 57344 for e5m2, 127 for s8; 1 where
+ *              amax is 0
+ *     q        y * (1 / scale), each operation rounded to fp32, then to the
+ *              nearest code, ties to even
+ *
+ * Where amax is infinite or NaN so is the scale, and the codes are zero: the
+ * GEMM then makes NaN of what the scale belongs to.
+ *
+ * device     of the context that is current in the calling thread
+ * client     asked for the kernel, in one round trip
+ * request    a_type: HUMMING_TYPE_E4M3, E5M2 or SINT(8), what is made;
+ *            c_type: BF16 (the default) or F16, what is read;
+ *            act_scale: HUMMING_ACT_TOKEN (the default) or HUMMING_ACT_GROUP;
+ *            act_layout; epilogue. act_group is 128 or 0. target and sms are
+ *            filled in where they are 0; the rest is not looked at.
+ * quant_out  the caller closes it while the same context is current
+ *
+ * Returns what humming_gemm_open returns. fp8 needs compute capability 8.9,
+ * else UNSUPPORTED.
+ */
+HUMMING_API int humming_quant_open(struct humming_device *device,
+    struct humming_client *client, const struct humming_kernel_request *request,
+    struct humming_quant **quant_out);
+
+/* NULL allowed. No launch of it may still be running. */
+HUMMING_API void humming_quant_close(struct humming_quant *quant);
+
+/* One matrix. Pointers are 16-byte aligned. */
+struct humming_quant_args {
+	uint32_t struct_size; /* set by humming_quant_args_init */
+	uint32_t m;           /* tokens; 0 = nothing to do */
+	uint32_t k;           /* values of a token of q: a multiple of 8, and of
+	                       * 16 where a GEMM reads it */
+	uint32_t ldx; /* elements from one token of x to the next: a multiple
+	               * of 8, >= k (silu-mul: 2 k), which is the default */
+	uint32_t ldq; /* the same of q, >= k; default k */
+	/* The scale of token t and k lies where humming_gemm_args has it, with
+	 * the same defaults for 0. */
+	uint32_t scale_step, scale_group_step;
+	uint32_t reserved; /* 0 */
+	const void *x;     /* [m][ldx] of c_type */
+	void *q;           /* [m][ldq] of a_type; not x */
+	float *scale;
+};
+
+HUMMING_API void humming_quant_args_init(struct humming_quant_args *args,
+    uint32_t struct_size);
+
+/**
+ * Enqueue the quantization of one matrix; all pointers are device memory.
+ *
+ * stream  as for humming_gemm_launch
+ *
+ * Neither allocates nor waits; may be captured in a graph. Lets the GEMM behind
+ * it start to read its weights at once; one that needs HUMMING_GEMM_NO_PDL
+ * needs it with a quantization before it, too. Returns HUMMING_OK, INVALID (a
+ * pointer is NULL or misaligned, a size or step not what it must be) or
+ * INTERNAL (the driver refused the launch).
+ */
+HUMMING_API int humming_quant_launch(struct humming_quant *quant,
+    const struct humming_quant_args *args, void *stream);
+
+/**
+ * The same on the CPU; all pointers are host memory.
+ *
+ * request  as for humming_quant_open
+ *
+ * The kernel's bits without an epilogue. With silu-mul the kernel's exponential
+ * is an approximation: y differs by up to 2^-16 of itself, and is zero for
+ * gates below -87. Returns HUMMING_OK, INVALID or UNSUPPORTED (no such type).
+ * Any thread.
+ */
+HUMMING_API int humming_quant_reference(
+    const struct humming_kernel_request *request,
+    const struct humming_quant_args *args);
 
 #ifdef __cplusplus
 }

@@ -108,6 +108,70 @@ pack2(float low, float high)
 	       encode16<T>(static_cast<double>(high)) << 16;
 }
 
+template <act_type T>
+float
+low_half(u32 pair)
+{
+	return static_cast<float>(decode16<T>(pair & 0xffff));
+}
+
+template <act_type T>
+float
+high_half(u32 pair)
+{
+	return static_cast<float>(decode16<T>(pair >> 16));
+}
+
+/* The 128 magnitudes and their signs; e4m3 has no infinity, its NaN is ours to
+ * avoid. e5m2 is the upper byte of f16. */
+template <act_type T>
+double
+decode8(u32 bits)
+{
+	if (T == act_e5m2)
+		return decode16<act_f16>((bits & 0xff) << 8);
+	const u32 field = bits >> 3 & 15, mantissa = bits & 7;
+	const double v = field == 0
+			     ? std::ldexp(static_cast<double>(mantissa), -9)
+			     : std::ldexp(static_cast<double>(mantissa | 8),
+				   static_cast<int>(field) - 10);
+
+	return (bits & 0x80) != 0 ? -v : v;
+}
+
+template <act_type T>
+u32
+widen_low(u32 bytes)
+{
+	return encode16<act_f16>(decode8<T>(bytes & 0xff)) |
+	       encode16<act_f16>(decode8<T>(bytes >> 8 & 0xff)) << 16;
+}
+
+template <act_type T>
+u32
+widen_high(u32 bytes)
+{
+	return widen_low<T>(bytes >> 16);
+}
+
+static inline float
+float_of_bits(u32 bits)
+{
+	float value;
+
+	std::memcpy(&value, &bits, 4);
+	return value;
+}
+
+static inline u32
+bits_of(float value)
+{
+	u32 bits;
+
+	std::memcpy(&bits, &value, 4);
+	return bits;
+}
+
 static inline float
 fma1(float a, float b, float c)
 {
@@ -126,6 +190,12 @@ permute_bytes(u32 a, u32 b, u32 selector)
 		result |= static_cast<u32>(source >> 8 * byte & 0xff) << 8 * i;
 	}
 	return result;
+}
+
+static inline u32
+and_or(u32 a, u32 mask, u32 bits)
+{
+	return (a & mask) | bits;
 }
 
 static inline u32
