@@ -360,7 +360,9 @@ hm_cache_poll(struct hm_cache *cache, struct hm_cache_task *task_out)
 	cache->has_task = false;
 	/* Once more: meanwhile it may have come back from the store. */
 	(void)cache_forget(cache, &task);
-	if (task.kind == HM_CACHE_EVICT_ALL)
+	if (task.kind == HM_CACHE_VERIFY)
+		cache->corrupt += task.n_gone;
+	else if (task.kind == HM_CACHE_EVICT_ALL)
 		task.n_gone += cache->n_hot_gone;
 	else if (task.kind == HM_CACHE_EVICT && task.error == HM_OK)
 		task.n_gone = (task.n_gone | cache->n_hot_gone) != 0;

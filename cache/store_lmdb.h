@@ -116,6 +116,14 @@ int hm_store_put(struct hm_store *store, const struct hm_entry *entry,
     struct hm_errbuf *errbuf);
 
 /**
+ * A step: delete a key, counted as evicted.
+ *
+ * evicted_out  whether something went
+ */
+int hm_store_evict(struct hm_store *store, const struct hm_digest *key,
+    bool *evicted_out, struct hm_errbuf *errbuf);
+
+/**
  * Delete a key.
  *
  * if_damaged   only when its value fails its checksum

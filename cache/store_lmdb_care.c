@@ -178,7 +178,18 @@ hm_store_wants_expire(struct hm_store *store)
 	return true;
 }
 
-/* ---- everything ---- */
+/* ---- one key, everything ---- */
+
+int
+hm_store_evict(struct hm_store *store, const struct hm_digest *key,
+    bool *evicted_out, struct hm_errbuf *errbuf)
+{
+	int error = hm_store_delete(store, key, false, evicted_out, errbuf);
+
+	if (error == HM_OK)
+		store->pending.evicted += *evicted_out;
+	return error;
+}
 
 int
 hm_store_clear(struct hm_store *store, struct hm_store_walk *walk,

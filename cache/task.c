@@ -11,16 +11,16 @@
 static int
 task_evict(struct hm_store *store, struct hm_task *task)
 {
-	bool is_deleted = false;
+	bool is_evicted = false;
 	int error;
 
 	if (hm_store_is_pinned(store, &task->face.key)) {
 		hm_errbuf_set(&task->face.why, "it is pinned; unpin it first");
 		return HM_E_INVALID;
 	}
-	error = hm_store_delete(store, &task->face.key, false, &is_deleted,
+	error = hm_store_evict(store, &task->face.key, &is_evicted,
 	    &task->face.why);
-	task->walk.n_gone = is_deleted;
+	task->walk.n_gone = is_evicted;
 	return error;
 }
 

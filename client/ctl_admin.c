@@ -106,10 +106,10 @@ admin_ask(const struct hm_ctl *ctl, struct admin_call *call)
 		return code;
 	if ((call->link.transport.welcome.capabilities & HM_CAPABILITY_ADMIN) ==
 	    0) {
-		code = hm_ctl_fail(ctl, "hummingd %s does not know this yet",
+		(void)hm_ctl_fail(ctl, "hummingd %s does not know this yet",
 		    call->link.transport.welcome.version);
 		hm_link_done(&call->link);
-		return code;
+		return HM_CTL_FAILED;
 	}
 	error = hm_codec_pack_admin(&call->admin, body, sizeof body,
 	    &request.n_body);
@@ -122,7 +122,8 @@ admin_ask(const struct hm_ctl *ctl, struct admin_call *call)
 	if (error == HM_OK)
 		return HM_CTL_OK;
 	admin_done(call);
-	return hm_ctl_fail(ctl, "%s", hm_ctl_why(error, &why));
+	(void)hm_ctl_fail(ctl, "%s", hm_ctl_why(error, &why));
+	return HM_CTL_FAILED;
 }
 
 static long long

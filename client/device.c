@@ -100,7 +100,7 @@ humming_device_open(int32_t ordinal, struct humming_device **device_out)
 
 	device = calloc(1, sizeof *device);
 	if (device == NULL)
-		return HM_E_NOMEM;
+		return hm_gemm_no_memory("device");
 	device->driver = driver;
 	device->handle = handle;
 	/* CUdevice is the ordinal, by the driver's documentation. */
@@ -117,7 +117,7 @@ humming_device_open(int32_t ordinal, struct humming_device **device_out)
 		goto out;
 	}
 	if (pthread_mutex_init(&device->lock, NULL) != 0) {
-		error = HM_E_NOMEM;
+		error = hm_gemm_no_memory("device");
 		goto out;
 	}
 	*device_out = device;
@@ -145,8 +145,10 @@ humming_device_make_current(struct humming_device *device)
 	void *context = NULL;
 	int error = HM_OK;
 
-	if (device == NULL)
+	if (device == NULL) {
+		hm_errbuf_set(errbuf, "device: bad argument");
 		return HM_E_INVALID;
+	}
 	error = hm_driver_error(device->driver, "cuDevicePrimaryCtxRetain",
 	    device->driver->context_retain(&context, device->handle), errbuf);
 	if (error != HM_OK)
@@ -163,9 +165,14 @@ int
 humming_device_get_info(const struct humming_device *device,
     struct humming_device_info *info)
 {
-	if (device == NULL)
-		return HM_E_INVALID;
-	return hm_sized_write(info, &device->info, sizeof device->info);
+	int error = HM_E_INVALID;
+
+	if (device != NULL)
+		error =
+		    hm_sized_write(info, &device->info, sizeof device->info);
+	if (error != HM_OK)
+		hm_errbuf_set(hm_gemm_errbuf(), "device: bad argument");
+	return error;
 }
 
 int

@@ -25,7 +25,6 @@
 #include "client/gemm_impl.h"
 #include "client/number.h"
 #include "client/sized.h"
-#include "client/weight.h"
 
 /* Bytes at the start of a workspace that begin as zeros. */
 #define GEMM_FLAG_BYTES 4096u
@@ -98,18 +97,11 @@ hm_gemm_count_ranges(const struct humming_kernel *kernel, uint32_t m_most,
 
 	memset(&info, 0, sizeof info);
 	info.struct_size = sizeof info;
-	error = humming_kernel_get_info(kernel, &info);
+	error = hm_module_check(kernel);
+	if (error == HUMMING_OK)
+		error = humming_kernel_get_info(kernel, &info);
 	if (error != HUMMING_OK)
 		return error;
-	if (info.kernel_abi != HM_GEMM_PARAMS_ABI ||
-	    info.pack_layout != HM_WEIGHT_LAYOUT) {
-		hm_errbuf_set(hm_gemm_errbuf(),
-		    "gemm: kernel ABI %u and pack layout %u, this library has "
-		    "%u and %u",
-		    info.kernel_abi, info.pack_layout, HM_GEMM_PARAMS_ABI,
-		    HM_WEIGHT_LAYOUT);
-		return HM_E_VERSION;
-	}
 	if (info.n_ranges == 0 || info.n_ranges > HM_GEMM_MAX_RANGES) {
 		hm_errbuf_set(hm_gemm_errbuf(),
 		    "gemm: a kernel without a table over M: n and k must be "
@@ -294,7 +286,7 @@ humming_gemm_open_kernels(struct humming_device *device,
 	/* Its tensor maps are aligned to 64 bytes. */
 	gemm = aligned_alloc(_Alignof(struct humming_gemm), sizeof *gemm);
 	if (gemm == NULL)
-		return HUMMING_E_NOMEM;
+		return hm_gemm_no_memory("gemm");
 	memset(gemm, 0, sizeof *gemm);
 	gemm->device = device;
 	gemm_read_types(gemm, &full);
@@ -366,6 +358,14 @@ gemm_find_launch(struct humming_gemm *gemm, uint32_t m,
 			    "gemm: no way to launch m = %u, n = %u, k = %u", m,
 			    gemm->n, gemm->k);
 			return error;
+		}
+		/* Its size was found for the m of the request. */
+		if (launch.workspace_bytes > gemm->workspace_bytes) {
+			hm_errbuf_set(hm_gemm_errbuf(),
+			    "gemm: m = %u needs a larger workspace, opened for "
+			    "m up to %u",
+			    m, gemm->m_most);
+			return HUMMING_E_INVALID;
 		}
 		gemm->last_m = m;
 		gemm->last_launch = launch;

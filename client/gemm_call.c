@@ -15,6 +15,7 @@
 #include "client/number.h"
 #include "client/sized.h"
 
+/* Of strides, in bytes, as of pointers. */
 #define CALL_ALIGNMENT 16u
 /* One row of a box: the 128 bytes of the swizzle. */
 #define CALL_BOX_BYTES 128u
@@ -62,11 +63,7 @@ out:
 static int
 call_check_pointer(const char *name, const void *pointer)
 {
-	if (pointer != NULL && (uintptr_t)pointer % CALL_ALIGNMENT == 0)
-		return HM_OK;
-	hm_errbuf_set(hm_gemm_errbuf(), "gemm: %s %s", name,
-	    pointer == NULL ? "is NULL" : "is not 16-byte aligned");
-	return HM_E_INVALID;
+	return hm_gemm_check_pointer("gemm", name, pointer);
 }
 
 /* A stride in elements of `type`, of which rows have `columns`. */

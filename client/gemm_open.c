@@ -71,6 +71,7 @@ batch_init(struct open_batch *batch, struct humming_client *client,
 	    batch->askers != NULL && batch->answers != NULL)
 		return HM_OK;
 	batch_done(batch);
+	(void)hm_gemm_no_memory("gemm");
 	return HM_E_NOMEM;
 }
 

@@ -93,7 +93,7 @@ hm_number_is_finite(double value)
 		   DOUBLE_EXPONENT_MASK) != DOUBLE_EXPONENT_MASK;
 }
 
-/* A quiet NaN with these fraction bits, or infinity for 0. */
+/* A NaN with these lowest fraction bits, or infinity for 0. */
 static double
 number_special(uint32_t fraction)
 {
@@ -144,7 +144,7 @@ hm_number_decode8(uint32_t type, uint8_t bits)
 				       : hm_number_power(bits - 127);
 }
 
-/* A positive double below 2^52 to the nearest integer, ties to even. */
+/* A double of 0 to below 2^32 to the nearest integer, ties to even. */
 static uint32_t
 number_round(double value)
 {

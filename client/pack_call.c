@@ -13,16 +13,10 @@
 #include "client/pack_params.h"
 #include "client/sized.h"
 
-#define PACK_ALIGNMENT 16u
-
 static int
 pack_check_pointer(const char *name, const void *pointer)
 {
-	if (pointer != NULL && (uintptr_t)pointer % PACK_ALIGNMENT == 0)
-		return HM_OK;
-	hm_errbuf_set(hm_gemm_errbuf(), "packer: %s %s", name,
-	    pointer == NULL ? "is NULL" : "is not 16-byte aligned");
-	return HM_E_INVALID;
+	return hm_gemm_check_pointer("packer", name, pointer);
 }
 
 static int

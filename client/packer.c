@@ -112,7 +112,7 @@ humming_packer_open(struct humming_device *device,
 	}
 	packer = calloc(1, sizeof *packer);
 	if (packer == NULL)
-		return HUMMING_E_NOMEM;
+		return hm_gemm_no_memory("packer");
 	packer->device = device;
 	packer->weight = weight;
 	error = packer_fetch(device, client, &weight, &packer->kernel);

@@ -12,7 +12,6 @@
 
 #include "client/device.h"
 #include "client/gemm_error.h"
-#include "client/gemm_params.h"
 #include "client/sized.h"
 
 struct humming_quant {
@@ -71,12 +70,6 @@ quant_fetch(struct humming_quant *quant, struct humming_client *client,
 	error = humming_kernel_get_info(quant->kernel, &info);
 	if (error != HUMMING_OK)
 		return error;
-	if (info.kernel_abi != HM_GEMM_PARAMS_ABI) {
-		hm_errbuf_set(hm_gemm_errbuf(),
-		    "quant: kernel ABI %u, this library has %u",
-		    info.kernel_abi, HM_GEMM_PARAMS_ABI);
-		return HM_E_VERSION;
-	}
 	return hm_module_get(quant->device, info.key, quant->kernel,
 	    &quant->module);
 }
@@ -98,7 +91,7 @@ humming_quant_open(struct humming_device *device, struct humming_client *client,
 	}
 	quant = calloc(1, sizeof *quant);
 	if (quant == NULL)
-		return HUMMING_E_NOMEM;
+		return hm_gemm_no_memory("quant");
 	quant->device = device;
 	quant->format = format;
 	error = quant_fetch(quant, client, request);

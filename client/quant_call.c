@@ -5,14 +5,14 @@
  * Everything the kernel takes for granted is checked in hm_quant_check: it
  * checks nothing itself.
  */
+#include "client/quant.h"
+
 #include <string.h>
 
 #include "client/gemm_error.h"
-#include "client/quant.h"
 #include "client/quant_params.h"
 #include "client/sized.h"
 
-#define QUANT_ALIGNMENT 16u
 /* Two of them are countable in 32 bits; jit/launch has the same bound. */
 #define QUANT_MOST_K (1u << 28)
 
@@ -65,11 +65,7 @@ hm_quant_describe(const struct humming_kernel_request *request,
 static int
 quant_check_pointer(const char *name, const void *pointer)
 {
-	if (pointer != NULL && (uintptr_t)pointer % QUANT_ALIGNMENT == 0)
-		return HM_OK;
-	hm_errbuf_set(hm_gemm_errbuf(), "quant: %s %s", name,
-	    pointer == NULL ? "is NULL" : "is not 16-byte aligned");
-	return HM_E_INVALID;
+	return hm_gemm_check_pointer("quant", name, pointer);
 }
 
 static int

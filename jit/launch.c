@@ -29,8 +29,8 @@
 #define MOST_PIECES 8u
 /* More than half of an SM: a second CTA beside the first would take turns with
  * it, and with programmatic launches the grids become uneven (measured: 19.0
- * us for 13.9). */
-#define STREAM_LEAST_BYTES (116u * 1024u)
+ * us for 13.9). 116 KB. */
+#define STREAM_LEAST_BYTES UINT64_C(118784)
 
 static uint32_t
 launch_ceil_div(uint32_t a, uint32_t b)
@@ -97,7 +97,7 @@ launch_stream(const struct hm_plan_row *row, uint32_t m, uint32_t n, uint32_t k,
 		((uint64_t)chunks * CHUNK_K * launch_act_bytes(config) + 16) +
 	    (uint64_t)(m < 8 ? m : 8) * STREAM_PARTIAL_BYTES;
 	if (config->act_scale == HM_CONFIG_ACT_SCALE_GROUP)
-		per_warp += launch_ceil_div(m * chunks * 4, 16) * 16;
+		per_warp += ((uint64_t)m * chunks * 4 + 15) / 16 * 16;
 	smem = config->warps * per_warp + (uint64_t)launch.row_groups * 512;
 	if (cluster > 1)
 		smem += (uint64_t)launch.row_groups * m * ROW_GROUP * 4;
@@ -127,7 +127,7 @@ hm_launch_wgmma_bytes(const struct hm_config *config)
 {
 	uint64_t tokens = config->tile_tokens;
 	uint64_t sets = launch_sets(config);
-	uint64_t tile = 128 * config->slices * tokens;
+	uint64_t tile = 128 * (uint64_t)config->slices * tokens;
 	uint64_t bytes =
 	    1024 + (uint64_t)config->stages * hm_emit_stage_bytes(config);
 	/* Sums in fp32, and the output that they become. */

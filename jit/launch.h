@@ -76,9 +76,10 @@ uint32_t hm_launch_wgmma_most(const struct hm_config *config);
  *
  * n is not read for the operation quant. Returns HM_OK; HM_E_INVALID when n or
  * k is not a positive multiple of 8 (k: of 16 beside 8-bit activations), m is 0
- * (nothing to launch), sms is 0 or the row does not serve so many tokens; HM_E_UNSUPPORTED when only the shared memory would not fit the
- * target, which no row of hm_plan_compute meets at its own m, n and k.
- * launch_out is untouched then.
+ * (nothing to launch), sms is 0 or the row does not serve so many tokens;
+ * HM_E_UNSUPPORTED when only the shared memory would not fit the target, which
+ * no row of hm_plan_compute meets at its own m, n and k. launch_out is
+ * untouched then.
  */
 int hm_launch_compute(const struct hm_plan_row *row, uint32_t m, uint32_t n,
     uint32_t k, uint32_t sms, struct hm_launch *launch_out);

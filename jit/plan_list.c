@@ -3,11 +3,11 @@
  * plan_list.c - what the compile tests build.
  *
  * All members of all formats would be thousands of kernels. W4A16 in most of
- * its forms and the formats that shorthands name are listed whole; of each other
- * format a member of kernel S and one of kernel H, because members differ in
- * their tiles, formats in how an operand is made, and the two meet in few lines
- * of device code. With 8-bit activations, too, types of scales, activations and
- * outputs are paired so that each occurs, not each pair.
+ * its forms and the formats that shorthands name are listed whole; of each
+ * other format a member of kernel S and one of kernel H, because members differ
+ * in their tiles, formats in how an operand is made, and the two meet in few
+ * lines of device code. With 8-bit activations, too, types of scales,
+ * activations and outputs are paired so that each occurs, not each pair.
  */
 #include "jit/emit.h"
 #include "jit/plan_impl.h"

@@ -257,21 +257,25 @@ hm_plan_measured_row(const struct hm_plan_problem *problem,
 	    .cluster = measured->cluster,
 	};
 	struct hm_launch launch;
+	struct hm_plan_row row;
 
 	member.share = member.tune != NULL && measured->share != 0 &&
 		       sm90a_shares(&problem->format, member.tune);
 
 	if (HM_TUNE_IS_S(measured->member))
-		*row_out =
+		row =
 		    sm90a_stream_row(problem, measured->member & ~HM_TUNE_S(0),
 			measured->cluster, m_lo, m_hi);
 	else if (member.tune != NULL &&
 		 hm_plan_wgmma_serves(&problem->format, member.tune))
-		*row_out = sm90a_wgmma_row(problem, &member, m_lo, m_hi);
+		row = sm90a_wgmma_row(problem, &member, m_lo, m_hi);
 	else
 		return false;
-	return hm_launch_compute(row_out, m_hi, problem->n, problem->k,
-		   problem->sms, &launch) == HM_OK;
+	if (hm_launch_compute(&row, m_hi, problem->n, problem->k, problem->sms,
+		&launch) != HM_OK)
+		return false;
+	*row_out = row;
+	return true;
 }
 
 /* ---- the model ---- */

@@ -74,8 +74,9 @@ hm_plan_stream_ns(const struct hm_plan_pace *pace,
 {
 	const struct hm_plan_problem *problem = pace->problem;
 	const struct hm_tune_costs *costs = pace->costs;
-	uint64_t group = pace->chunks * pace->chunk_bytes;
-	uint64_t slice = problem->k / row->cluster * pace->act_bytes;
+	uint64_t group = (uint64_t)pace->chunks * pace->chunk_bytes;
+	uint64_t slice =
+	    (uint64_t)(problem->k / row->cluster) * pace->act_bytes;
 	uint64_t stream_ns;
 	struct hm_launch launch;
 
@@ -85,8 +86,8 @@ hm_plan_stream_ns(const struct hm_plan_pace *pace,
 	stream_ns = time_max(pace->groups * group / time_stream_gbs(pace),
 	    launch.row_groups * group / row->cluster / costs->stream_sm_gbs);
 	return costs->stream_ns + stream_ns +
-	       launch.grid_x * m * slice / costs->stream_act_gbs +
-	       row->cluster / 2 * costs->stream_cluster_ns;
+	       (uint64_t)launch.grid_x * m * slice / costs->stream_act_gbs +
+	       (uint64_t)(row->cluster / 2) * costs->stream_cluster_ns;
 }
 
 /* What no CTA can change: all bytes and all products, padding included. */
@@ -96,12 +97,14 @@ time_floor_ns(const struct hm_plan_pace *pace, const struct hm_tune_wgmma *tune,
 {
 	const struct hm_tune_costs *costs = pace->costs;
 	uint64_t tokens = tune->tile_tokens;
-	uint64_t k = pace->chunks * CHUNK_K;
-	uint64_t both = m * (pace->act_bytes * k + 2 * pace->problem->n);
-	uint64_t step_bytes = 2 * tune->slices * pace->chunk_bytes +
-			      tokens * CHUNK_K * pace->act_bytes;
+	uint64_t k = (uint64_t)pace->chunks * CHUNK_K;
+	uint64_t n = pace->problem->n;
+	uint64_t row_groups = 2 * (uint64_t)tune->slices;
+	uint64_t both = m * (pace->act_bytes * k + 2 * n);
+	uint64_t step_bytes =
+	    row_groups * pace->chunk_bytes + tokens * CHUNK_K * pace->act_bytes;
 	uint64_t l2_ns = tiles * pace->chunks * step_bytes / costs->l2_gbs;
-	uint64_t products = tiles * 128 * tune->slices * tokens * k;
+	uint64_t products = tiles * 64 * row_groups * tokens * k;
 
 	return time_max(
 	    time_max(pace->memory_ns + both / costs->hbm_gbs, l2_ns),
@@ -116,8 +119,9 @@ time_step_ns(const struct hm_plan_pace *pace, const struct hm_tune_wgmma *tune)
 
 	if (tune->tile_tokens >= PACED_TOKENS)
 		step_ns = step_ns * pace->percent / 100;
-	return time_max(step_ns,
-	    2 * tune->slices * pace->chunk_bytes / pace->costs->tile_sm_gbs);
+	return time_max(step_ns, 2 * (uint64_t)tune->slices *
+				     pace->chunk_bytes /
+				     pace->costs->tile_sm_gbs);
 }
 
 /* A tile for each CTA or cluster. */
@@ -133,7 +137,8 @@ time_split_ns(const struct hm_plan_pace *pace,
 
 	if (cluster > 1 && (waves > 1 || cluster > pace->chunks))
 		return HM_PLAN_NEVER;
-	return waves * costs->split_ns + cluster / 2 * costs->cluster_ns +
+	return waves * costs->split_ns +
+	       (uint64_t)(cluster / 2) * costs->cluster_ns +
 	       time_max(waves * steps * time_step_ns(pace, member->tune),
 		   floor_ns);
 }
@@ -158,7 +163,7 @@ time_persistent_ns(const struct hm_plan_pace *pace,
 	shared = hm_launch_split_tiles(tiles, (uint32_t)sms);
 	if (shared == 0 || costs->share_gbs == 0)
 		return HM_PLAN_NEVER;
-	/* A CTA writes its piece; the owner of the tile reads all the others. */
+	/* A CTA writes its piece; the owner of the tile reads the others. */
 	share_ns = costs->share_ns + time_ceil_div(sms, shared) * 2 *
 					 tile_bytes / costs->share_gbs;
 	return costs->persistent_ns + costs->tile_ns + share_ns +
@@ -172,8 +177,9 @@ hm_plan_wgmma_ns(const struct hm_plan_pace *pace,
     const struct hm_plan_wgmma *member, uint32_t m)
 {
 	const struct hm_tune_wgmma *tune = member->tune;
-	uint64_t tiles = time_ceil_div(m, tune->tile_tokens) *
-			 time_ceil_div(pace->problem->n, 128 * tune->slices);
+	uint64_t tiles =
+	    time_ceil_div(m, tune->tile_tokens) *
+	    time_ceil_div(pace->problem->n, 128 * (uint64_t)tune->slices);
 	uint64_t floor_ns = time_floor_ns(pace, tune, tiles, m);
 
 	if (tune->split_k != 0)

@@ -4,8 +4,8 @@
  *
  *     C[m][n] = round(sum * rowmul[n] + bias[n])       fp32 fma, then one rounding to the type
  *
- * rowmul[n] = 2^6 * P[n] for groups (s[n][g] = r[n][g] * P[n]) and 2^6 * s[n] for channel scales;
- * the 2^6 takes back the 2^-6 of dequant.cuh. Without a bias the addend is +0.
+ * rowmul[n] = f * P[n] for groups (s[n][g] = r[n][g] * P[n]) and f * s[n] for channel scales; f
+ * takes back the factor of the format that dequant.cuh lists. Without a bias the addend is +0.
  */
 #pragma once
 #include "prelude.cuh"

@@ -5,7 +5,7 @@
  * The weights are operand A (16 rows by 16 k, straight from dequant.cuh), the activations operand
  * B (16 k by 8 tokens, straight from ldmatrix), so the accumulators hold C^T: rows are weight
  * rows, columns tokens. wgmma does the same with 64 rows and up to 256 tokens; its instruction is
- * generated for one width (wgmma_shape.h) and its schedule is kernel H's own (gemm_wgmma.cu).
+ * generated for one width (wgmma_shape.h) and its schedule is kernel H's own (wgmma_sums.cuh).
  */
 #pragma once
 #include "dequant.cuh"

@@ -4,8 +4,8 @@
  *
  * Each comment gives the PTX name, the least architecture where it is above sm_80, who executes
  * it, and what it orders. Addresses named smem are 32-bit shared-window addresses. The pure
- * functions have stand-ins in tests/kernels/ptx_host.h, written in plain arithmetic, so that the
- * tests can run the maths of dequant.cuh and epilogue.cuh on a CPU.
+ * functions have stand-ins in tests/kernels/host/ptx_host.h, written in plain arithmetic, so that
+ * the tests can run the maths of dequant.cuh and epilogue.cuh on a CPU.
  *
  * Source: PTX ISA 9.0, chapters "Parallel Synchronization and Communication Instructions",
  * "Data Movement and Conversion Instructions", "Warp Level Matrix Instructions" and

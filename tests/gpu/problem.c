@@ -354,10 +354,10 @@ problem_count_changed(struct problem *problem, const struct ops_output *output,
  * integers in the tensor cores (kernel S), 3e-3 where scales are folded into
  * them with one rounding (H, G), 6e-4 for f16. A float zero point costs kernel S
  * the same rounding, and so does the packer where group scales are f32. 8-bit
- * ones: nothing is rounded but the output, 2e-3 in bf16
- * and 6e-4 in f16; but the tensor cores keep sums of fp8 products to about 14
- * bits, which costs kernel H 1e-2 without promotion, and with it what is added
- * up between two: 2e-3, whatever the output.
+ * ones: nothing is rounded but the output, 2e-3 in bf16 and 6e-4 in f16; but the
+ * tensor cores keep sums of fp8 products to about 14 bits, which costs kernel H
+ * 1e-2 without promotion, and with it what is added up between two: 2e-3,
+ * whatever the output.
  */
 double
 problem_bound(const struct problem_spec *spec, const struct hm_config *config)

@@ -486,7 +486,7 @@ print_rows(struct tune *tune)
 		if (file != NULL)
 			print_row(file, merged, m_lo, best);
 	}
-	if (file != NULL && fclose(file) != 0)
+	if (tune->rows_path != NULL && (file == NULL || fclose(file) != 0))
 		printf("# cannot write %s\n", tune->rows_path);
 	printf("# %u rows of %zu sizes gain more than 3 %%\n", n,
 	    tune->n_merged);
@@ -501,6 +501,8 @@ run_all(struct tune *tune)
 	    plain_alloc(tune->n_jobs * list_m(tune, &m), sizeof *tune->merged);
 	if (tune->times_path != NULL)
 		tune->times = fopen(tune->times_path, "w");
+	if (tune->times_path != NULL && tune->times == NULL)
+		printf("# cannot write %s\n", tune->times_path);
 	for (size_t i = 0; i < tune->n_jobs; i++) {
 		if (session_is_late(&tune->session)) {
 			session_result(&tune->session, false, "time limit");

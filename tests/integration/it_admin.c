@@ -197,6 +197,7 @@ test_admin__verify__finds_damage_while_hits_go_on(void **state)
 	    memmem(frame.body, frame.n_body, "\"checked\":10,", 13));
 	assert_non_null(memmem(frame.body, frame.n_body, "\"damaged\":1}", 12));
 	expect_number(&admin, HM_ADMIN_VERIFY, NULL, "checked", 9);
+	assert_int_equal(wire_number(&admin, HM_FRAME_STATS, "corrupt"), 1);
 	wire_kernel_done(&kernel);
 	wire_close(&wire);
 	wire_close(&admin);

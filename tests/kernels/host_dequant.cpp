@@ -2,9 +2,10 @@
 /*
  * host_dequant.cpp - dequant.cuh and epilogue.cuh, exhaustively, on the CPU.
  *
- * Every code at every position with every neighbour pattern that matters, for
- * both types; every scale for which dequant.cuh promises a single rounding;
- * every zero point. Expected values come from exact arithmetic in double.
+ * Every code of every weight type at every position, beside each type of
+ * activations it meets, with every neighbour pattern that matters; every scale
+ * for which dequant.cuh promises a single rounding; every zero point. Expected
+ * values come from exact arithmetic in double.
  */
 #include "host/pack.h"
 #include "host/ptx_host.h"

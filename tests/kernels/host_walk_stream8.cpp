@@ -7,8 +7,9 @@
  * the device code. Then what kernel S reads and multiplies is repeated with the
  * index maps of layout.cuh and the arithmetic of dequant.cuh; ldmatrix and
  * mma.sync are emulated from the fragment tables of the PTX ISA: m16n8k32 on
- * bytes for s8, two m16n8k16 on f16 for fp8, one more for the offset of u4. What comes out must be the
- * products and, scaled group by group, the sums, bit for bit.
+ * bytes for s8, two m16n8k16 on f16 for fp8, one more for the offset of u4. What
+ * comes out must be the products and, scaled group by group, the sums, bit for
+ * bit.
  */
 #include <cmath>
 #include <cstring>

@@ -134,8 +134,10 @@ test_task__pinned_is_neither_evicted_nor_cleared(void **state)
 	assert_non_null(strstr(task.why.text, "unpin"));
 	assert_int_equal(run(cache, HM_CACHE_EVICT, 4, &task), HM_OK);
 	assert_int_equal(task.n_gone, 1);
+	assert_int_equal(stats_of(cache).evicted, 1);
 	assert_int_equal(run(cache, HM_CACHE_EVICT_ALL, 0, &task), HM_OK);
 	assert_int_equal(task.n_gone, 8);
+	assert_int_equal(stats_of(cache).evicted, 9);
 	assert_int_equal(fixture_get(cache, 3, 20000), HM_CACHE_STORE);
 	assert_int_equal(fixture_get(cache, 5, 20000), HM_CACHE_MISS);
 	assert_int_equal(run(cache, HM_CACHE_UNPIN, 3, &task), HM_OK);

@@ -447,6 +447,37 @@ test_gemm__a_workspace_is_there_when_some_m_wants_one(void **state)
 	assert_int_equal(fake_cuda.n_freed, 1);
 }
 
+/* What the workspace was not made for would be written beyond it. */
+static void
+test_gemm__an_m_that_wants_a_larger_workspace_is_refused(void **state)
+{
+	struct fixture *fixture = *state;
+	struct humming_gemm *gemm = NULL;
+	uint32_t n_refused = 0;
+
+	share_tails(fixture, 1);
+	for (uint32_t m = 1; m < 1500; m += 7) {
+		const struct hm_plan_row *row = hm_plan_find(&fixture->plan, m);
+		uint64_t bytes = 0;
+		struct hm_launch beyond;
+
+		fixture->public_request.m = m;
+		gemm = open_gemm(fixture);
+		bytes = humming_gemm_workspace_bytes(gemm);
+		for (uint32_t i = m + 1; i <= row->m_hi && i < m + 600; i++) {
+			assert_int_equal(
+			    hm_launch_compute(row, i, N, K, 132, &beyond),
+			    HM_OK);
+			assert_int_equal(launch(gemm, i),
+			    beyond.workspace_bytes > bytes ? HUMMING_E_INVALID
+							   : HUMMING_OK);
+			n_refused += beyond.workspace_bytes > bytes;
+		}
+		humming_gemm_close(gemm);
+	}
+	assert_true(n_refused > 0);
+}
+
 /* However few M of a range are asked for, the one that wants it is found. */
 static void
 test_gemm__a_bound_on_m_allocates_what_its_tokens_want(void **state)
@@ -561,6 +592,9 @@ main(void)
 		teardown),
 	    cmocka_unit_test_setup_teardown(
 		test_gemm__a_workspace_is_there_when_some_m_wants_one, setup,
+		teardown),
+	    cmocka_unit_test_setup_teardown(
+		test_gemm__an_m_that_wants_a_larger_workspace_is_refused, setup,
 		teardown),
 	    cmocka_unit_test_setup_teardown(
 		test_gemm__a_bound_on_m_allocates_what_its_tokens_want, setup,

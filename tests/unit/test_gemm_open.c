@@ -30,6 +30,7 @@
 struct planner {
 	uint32_t sms;        /* 0 = those of the request, else another plan */
 	uint32_t missing_m;  /* refuse the kernel of this m, where asked so */
+	uint32_t kernel_abi; /* 0 = ours */
 	atomic_uint n_gets;  /* packets */
 	atomic_uint n_wants; /* requests in them */
 	struct hm_request last;
@@ -89,6 +90,8 @@ planner_answer(struct planner *planner, int fd, uint32_t id, uint32_t index,
 	planner_require(hm_plan_compute(&asked, &plan, NULL));
 	row = hm_plan_find(&plan, request->m);
 	fake_reply_init(&reply, index, &row->config, sizeof row->config);
+	if (planner->kernel_abi != 0)
+		reply.kernel_abi = planner->kernel_abi;
 	if (request->n != 0 && request->k != 0)
 		reply.n_ranges = plan.n_rows;
 	for (uint32_t i = 0; i < reply.n_ranges; i++)
@@ -597,6 +600,23 @@ test_packer__formats_without_a_kernel_are_not_asked_for(void **state)
 	humming_packer_close(NULL);
 }
 
+static void
+test_packer__a_kernel_of_another_release_is_not_loaded(void **state)
+{
+	struct fixture *fixture = *state;
+	struct humming_weight_source source = make_source(64, 128);
+	struct humming_packer *packer = NULL;
+
+	fake_cuda.is_pack = 1;
+	fixture->planner.kernel_abi = 4711;
+	assert_int_equal(humming_packer_open(fixture->device, fixture->client,
+			     &source, &packer),
+	    HUMMING_E_VERSION);
+	assert_null(packer);
+	assert_non_null(strstr(humming_gemm_last_error(), "kernel ABI 4711"));
+	assert_int_equal(fake_cuda.n_loaded, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
@@ -613,6 +633,7 @@ main(void)
 	    TEST(test_packer__kernels_are_asked_for_by_what_chunks_hold),
 	    TEST(test_packer__one_serves_all_that_make_the_same_chunks),
 	    TEST(test_packer__formats_without_a_kernel_are_not_asked_for),
+	    TEST(test_packer__a_kernel_of_another_release_is_not_loaded),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -123,7 +123,7 @@ struct humming_kernel_request {
 	uint32_t act_layout; /* of group scales: 0 = k-major, 1 = m-major */
 	uint32_t bias;
 	uint32_t deterministic;
-	uint32_t acc_type; /* default HUMMING_TYPE_F32; HUMMING_ACC_PRECISE */
+	uint32_t acc_type; /* HUMMING_TYPE_F32 (default), HUMMING_ACC_PRECISE */
 	uint32_t epilogue;
 	uint32_t q_type;
 	uint32_t mx_exact;

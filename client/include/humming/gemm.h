@@ -82,27 +82,29 @@ HUMMING_API void humming_device_close(struct humming_device *device);
  * For tools that have no context: retain the device's primary context (as the
  * runtime API does) and make it current in the calling thread.
  *
- * Returns HUMMING_OK, NOMEM or INTERNAL.
+ * Returns HUMMING_OK, INVALID (NULL), UNAVAILABLE, NOMEM or INTERNAL.
  */
 HUMMING_API int humming_device_make_current(struct humming_device *device);
 
-/* info->struct_size is set by the caller; fills what fits. Any thread. */
+/* info->struct_size is set by the caller; fills what fits. Returns HUMMING_OK
+ * or INVALID. Any thread. */
 HUMMING_API int humming_device_get_info(const struct humming_device *device,
     struct humming_device_info *info);
 
-/* Set target_cc, target_suffix and sms of a request to this device's. */
+/* Set target_cc, target_suffix and sms of a request to this device's. Returns
+ * HUMMING_OK or INVALID. Any thread. */
 HUMMING_API int humming_device_request(const struct humming_device *device,
     struct humming_kernel_request *request);
 
 /* ---- weights ---- */
 
-#define HUMMING_CODES_BYTES 0u /* uint8_t [n][k], one code each */
-#define HUMMING_CODES_INT32                                                    \
-	1u /* uint32_t [n][k / 8], or [n][k / 4] for 8-bit
-                                * codes, k ascending from the lowest bits */
-#define HUMMING_CODES_NIBBLES                                                  \
-	2u /* uint8_t [n][k / 2] of 4-bit codes, the even k
-                                * in the low nibble: MXFP4 */
+/* uint8_t [n][k], one code each. */
+#define HUMMING_CODES_BYTES 0u
+/* uint32_t [n][k / 8], or [n][k / 4] for 8-bit codes; k ascending from the
+ * lowest bits. */
+#define HUMMING_CODES_INT32 1u
+/* uint8_t [n][k / 2] of 4-bit codes, the even k in the low nibble: MXFP4. */
+#define HUMMING_CODES_NIBBLES 2u
 
 /*
  * A quantized matrix as checkpoints hold it, plain and row-major.
@@ -221,12 +223,13 @@ HUMMING_API int humming_packer_open(struct humming_device *device,
 /* NULL allowed. No launch of it may still be running. */
 HUMMING_API void humming_packer_close(struct humming_packer *packer);
 
-/* What humming_weight_pack refuses and a GPU can only report. */
-#define HUMMING_PACKER_BAD_CODE 1u /* above 15, or an e4m3 NaN */
-#define HUMMING_PACKER_BAD_SCALE                                               \
-	2u /* not finite or too large; or a zero point */
-#define HUMMING_PACKER_BAD_BIAS 4u /* not finite */
-#define HUMMING_PACKER_BAD_SPAN 8u /* scales that need mx_exact */
+/* What humming_weight_pack refuses and a GPU can only report: a code above 15
+ * or an e4m3 NaN; a scale that is not finite or too large, or a zero point that
+ * is not finite; a bias that is not finite; scales that need mx_exact. */
+#define HUMMING_PACKER_BAD_CODE  1u
+#define HUMMING_PACKER_BAD_SCALE 2u
+#define HUMMING_PACKER_BAD_BIAS  4u
+#define HUMMING_PACKER_BAD_SPAN  8u
 
 /* Where a packed matrix goes. Device memory, 16-byte aligned. */
 struct humming_packer_args {
@@ -407,7 +410,8 @@ HUMMING_API void humming_gemm_args_init(struct humming_gemm_args *args,
  * Neither allocates device memory nor waits; may be captured in a graph, which
  * keeps the arguments but not what they point to. Returns HUMMING_OK, INVALID
  * (a pointer is NULL or misaligned, a leading dimension too small or not the
- * multiple it must be), UNSUPPORTED (no kernel was loaded for this m) or
+ * multiple it must be, an m beyond that of the request wants a larger
+ * workspace), UNSUPPORTED (no kernel was loaded for this m) or
  * INTERNAL (the driver refused the launch).
  */
 HUMMING_API int humming_gemm_launch(struct humming_gemm *gemm,
