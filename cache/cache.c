@@ -24,8 +24,9 @@
 
 struct hm_cache {
 	struct hm_hot *hot;
-	struct hm_store *store;   /* NULL: hot tier only */
-	struct hm_writer *writer; /* NULL with it */
+	struct hm_store *store;    /* NULL: hot tier only */
+	struct hm_writer *writer;  /* NULL with it */
+	struct hm_errbuf no_store; /* why there is none */
 	uint64_t hits_hot;
 	uint64_t hits_store;
 	uint64_t misses;
@@ -42,6 +43,23 @@ static uint64_t
 cache_now_s(void)
 {
 	return (uint64_t)time(NULL);
+}
+
+static int
+cache_prepare_store(struct hm_cache *cache,
+    const struct hm_cache_options *options, struct hm_errbuf *errbuf)
+{
+	struct hm_errbuf why = {""};
+	int error = hm_store_prepare(options->directory, options->cap_bytes,
+	    &cache->store, &why);
+
+	if (error == HM_E_UNAVAILABLE) {
+		cache->no_store = why;
+		return HM_OK;
+	}
+	if (error != HM_OK)
+		hm_errbuf_set(errbuf, "%s", why.text);
+	return error;
 }
 
 int
@@ -65,9 +83,9 @@ hm_cache_prepare(const struct hm_cache_options *options,
 		hm_errbuf_set(errbuf, "cache: out of memory");
 	else if (options->hot_files != 0)
 		hm_hot_limit_files(cache->hot, options->hot_files);
+	hm_errbuf_set(&cache->no_store, "no store: nothing is kept");
 	if (error == HM_OK && options->directory != NULL)
-		error = hm_store_prepare(options->directory, options->cap_bytes,
-		    &cache->store, errbuf);
+		error = cache_prepare_store(cache, options, errbuf);
 	if (error != HM_OK) {
 		hm_cache_close(cache);
 		return error;
@@ -462,7 +480,7 @@ hm_cache_get_stats(struct hm_cache *cache, struct hm_cache_stats *stats_out)
 	stats_out->hot_entries = hm_hot_entries(cache->hot);
 	if (cache->store == NULL) {
 		(void)snprintf(stats_out->degraded, sizeof(stats_out->degraded),
-		    "no store: nothing is kept");
+		    "%.255s", cache->no_store.text);
 		return;
 	}
 	hm_store_get_stats(cache->store, &store);

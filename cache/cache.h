@@ -113,7 +113,8 @@ struct hm_cache_stats {
  * The first half of opening: create the directory (0700) when missing, take
  * its lock. Costs the same for every size of store (but for one that lacks our
  * mark: that is checked here). Nothing else is called before hm_cache_load, but
- * hm_cache_close.
+ * hm_cache_close. Where the file system takes nothing, not even the lock
+ * (read-only, full), there is no store until the next start: stats say why.
  *
  * Returns HM_OK; HM_E_INVALID when the directory is not ours (other owner,
  * writable by group or others, not a directory, holds foreign files or another

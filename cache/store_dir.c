@@ -71,6 +71,15 @@ hm_store_dir_network_name(unsigned long magic)
 	return NULL;
 }
 
+/* A file system that takes nothing from anybody is none of ours to refuse. */
+static int
+dir_error_of(int number)
+{
+	return number == EROFS || number == ENOSPC || number == EDQUOT
+		   ? HM_E_UNAVAILABLE
+		   : HM_E_SYSTEM;
+}
+
 /* mkdir -p with 0700 for whatever was missing; what exists stays as it is. */
 static int
 dir_create(const char *path, struct hm_errbuf *errbuf)
@@ -92,7 +101,8 @@ dir_create(const char *path, struct hm_errbuf *errbuf)
 			hm_errbuf_set(errbuf,
 			    "store %s: cannot create the folder %s: %s", path,
 			    partial, strerror(errno));
-			return errno == ENOTDIR ? HM_E_INVALID : HM_E_SYSTEM;
+			return errno == ENOTDIR ? HM_E_INVALID
+						: dir_error_of(errno);
 		}
 		if (i < n)
 			partial[i] = '/';
@@ -228,7 +238,7 @@ dir_lock(const char *path, struct hm_store_dir *dir, struct hm_errbuf *errbuf)
 	if (lock_fd == -1) {
 		hm_errbuf_set(errbuf, "store %s: cannot create its lock: %s",
 		    path, strerror(errno));
-		return HM_E_SYSTEM;
+		return dir_error_of(errno);
 	}
 	if (flock(lock_fd, LOCK_EX | LOCK_NB) == -1) {
 		hm_errbuf_set(errbuf, "store %s: %s", path,

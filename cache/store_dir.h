@@ -37,8 +37,9 @@ struct hm_store_dir {
  * dir_out   filled on success; give it back with hm_store_dir_close
  *
  * Returns HM_OK; HM_E_INVALID when the folder cannot be ours; HM_E_BUSY when
- * another daemon holds it; HM_E_NOMEM; HM_E_SYSTEM. errbuf gets one line that
- * names the path and the reason.
+ * another daemon holds it; HM_E_UNAVAILABLE when its file system takes nothing
+ * (read-only, full); HM_E_NOMEM; HM_E_SYSTEM. errbuf gets one line that names
+ * the path and the reason.
  */
 int hm_store_dir_open(const char *path, struct hm_store_dir *dir_out,
     struct hm_errbuf *errbuf);

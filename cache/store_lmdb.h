@@ -43,7 +43,8 @@ struct hm_store_policy {
  *
  * cap_bytes  of live data; the map is cap_bytes / 0.8 and stays so
  *
- * Returns as hm_cache_prepare.
+ * Returns as hm_cache_prepare, and HM_E_UNAVAILABLE when the file system takes
+ * nothing, not even the lock.
  */
 int hm_store_prepare(const char *directory, uint64_t cap_bytes,
     struct hm_store **store_out, struct hm_errbuf *errbuf);

@@ -16,6 +16,8 @@
 #include "proto/codec.h"
 #include "proto/fd.h"
 
+#define ADMIN_TURN_MS 20
+
 /* One command: what is asked, and what came back. */
 struct admin_call {
 	struct hm_admin admin;
@@ -90,6 +92,23 @@ admin_done(struct admin_call *call)
 	free(call->text);
 }
 
+/* The daemon does one of these at a time; who finds it at work waits. */
+static int
+admin_wait_turn(struct admin_call *call, struct hm_frame *request,
+    struct hm_frame *reply_out, struct hm_errbuf *why)
+{
+	int error;
+
+	for (;;) {
+		error = hm_link_exchange(&call->link, request, call->deadline,
+		    reply_out, why);
+		if (error != HM_E_BUSY ||
+		    hm_deadline_left_ms(call->deadline) <= ADMIN_TURN_MS)
+			return error;
+		hm_deadline_pause(call->deadline, ADMIN_TURN_MS);
+	}
+}
+
 /* Ask; the call has its answer, or the line is written. */
 static int
 admin_ask(const struct hm_ctl *ctl, struct admin_call *call)
@@ -115,8 +134,7 @@ admin_ask(const struct hm_ctl *ctl, struct admin_call *call)
 	    &request.n_body);
 	request.body = body;
 	if (error == HM_OK)
-		error = hm_link_exchange(&call->link, &request, call->deadline,
-		    &reply, &why);
+		error = admin_wait_turn(call, &request, &reply, &why);
 	if (error == HM_OK)
 		error = admin_take(call, &reply, &why);
 	if (error == HM_OK)

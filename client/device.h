@@ -37,18 +37,13 @@ struct humming_device {
  * device. HM_OK or HM_E_INVALID, reason in hm_gemm_errbuf. */
 int hm_device_context(const struct humming_device *device, void **context_out);
 
-/* Whether a kernel takes the parameter block and reads the packed weights of
- * this library: HM_OK or HM_E_VERSION, reason in hm_gemm_errbuf. */
-int hm_module_check(const struct humming_kernel *kernel);
-
 /**
  * A kernel loaded into the current context: again, or for the first time.
  *
  * key         64 hex digits, names the image
  * module_out  one reference, given back with hm_module_put
  *
- * Any thread. Returns HM_OK, HM_E_NOMEM, or the codes of hm_module_check and
- * hm_gemm_load.
+ * Any thread. Returns HM_OK, HM_E_NOMEM, or hm_gemm_load's codes.
  */
 int hm_module_get(struct humming_device *device, const char *key,
     const struct humming_kernel *kernel, struct hm_module **module_out);

@@ -97,9 +97,7 @@ hm_gemm_count_ranges(const struct humming_kernel *kernel, uint32_t m_most,
 
 	memset(&info, 0, sizeof info);
 	info.struct_size = sizeof info;
-	error = hm_module_check(kernel);
-	if (error == HUMMING_OK)
-		error = humming_kernel_get_info(kernel, &info);
+	error = humming_kernel_get_info(kernel, &info);
 	if (error != HUMMING_OK)
 		return error;
 	if (info.n_ranges == 0 || info.n_ranges > HM_GEMM_MAX_RANGES) {

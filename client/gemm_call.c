@@ -14,6 +14,10 @@
 #include "client/gemm_error.h"
 #include "client/number.h"
 #include "client/sized.h"
+#include "jit/config.h"
+
+/* client/kernel.c has refused kernels of another ABI. */
+_Static_assert(HM_GEMM_PARAMS_ABI == HM_KERNEL_ABI, "one parameter block");
 
 /* Of strides, in bytes, as of pointers. */
 #define CALL_ALIGNMENT 16u

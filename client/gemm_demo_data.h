@@ -13,8 +13,8 @@
 
 #include "proto/request.h"
 
-/* Buffers are owned and always there. Where the SPEC asks for no zero points, no
- * bias or no scales of activations, source.zeros and source.bias are NULL and
+/* Buffers are owned and always there. Where the SPEC asks for no zero points,
+ * bias or scales of activations, source.zeros and source.bias are NULL and
  * a_scale_bytes is 0. */
 struct hm_demo_data {
 	struct humming_weight_source source;
@@ -41,8 +41,8 @@ struct hm_demo_data {
  * request  of hm_spec_parse, with m, n and k
  *
  * Returns HUMMING_OK, NOMEM (without a text), or what humming_weight_pack
- * returns, reason in humming_gemm_last_error. Also after a failure data is to be
- * given to hm_demo_data_done.
+ * returns, reason in humming_gemm_last_error. Also after a failure data is to
+ * be given to hm_demo_data_done.
  */
 int hm_demo_data_init(struct hm_demo_data *data,
     const struct hm_request *request);

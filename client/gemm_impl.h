@@ -21,8 +21,8 @@ int hm_gemm_read_request(const struct humming_device *device,
     const struct humming_kernel_request *request,
     struct humming_kernel_request *full_out);
 
-/* Rows of a kernel's table that begin at or below m_most (0 = all). VERSION or
- * INVALID when this library cannot use the kernel. */
+/* Rows of a kernel's table that begin at or below m_most (0 = all). INVALID
+ * when the kernel came without a table. */
 int hm_gemm_count_ranges(const struct humming_kernel *kernel, uint32_t m_most,
     uint32_t *n_out);
 

@@ -36,7 +36,7 @@ struct hm_gemm_params {
 	uint32_t band;              /* H: N tiles per band */
 	uint32_t prefetch;      /* H: stages requested before the grid wait */
 	uint32_t row_groups;    /* S: most 64-row groups of one CTA */
-	uint32_t weight_policy; /* 0 normal, 1 evict first */
+	uint32_t weight_policy; /* H: 0 normal, 1 evict first */
 	uint32_t a_scale_step;  /* 8-bit a: from one token to the next */
 	uint64_t a_scale;       /* 8-bit a: float, else 0 */
 	uint32_t a_scale_group_step; /* from one 128 k to the next */

@@ -13,26 +13,6 @@
 #include "client/device.h"
 #include "client/gemm_call.h"
 #include "client/gemm_error.h"
-#include "client/gemm_params.h"
-#include "client/weight.h"
-
-int
-hm_module_check(const struct humming_kernel *kernel)
-{
-	struct humming_kernel_info info = {.struct_size = sizeof info};
-	int error = humming_kernel_get_info(kernel, &info);
-
-	if (error != HM_OK)
-		return error;
-	if (info.kernel_abi == HM_GEMM_PARAMS_ABI &&
-	    info.pack_layout == HM_WEIGHT_LAYOUT)
-		return HM_OK;
-	hm_errbuf_set(hm_gemm_errbuf(),
-	    "kernel ABI %u and pack layout %u, this library has %u and %u",
-	    info.kernel_abi, info.pack_layout, HM_GEMM_PARAMS_ABI,
-	    HM_WEIGHT_LAYOUT);
-	return HM_E_VERSION;
-}
 
 static struct hm_module *
 module_find(const struct humming_device *device, const void *context,
@@ -53,10 +33,8 @@ module_load(struct humming_device *device, void *context, const char *key,
 	struct hm_module *module = NULL;
 	const void *image = NULL;
 	size_t n_image = 0;
-	int error = hm_module_check(kernel);
+	int error = humming_kernel_image(kernel, &image, &n_image);
 
-	if (error == HM_OK)
-		error = humming_kernel_image(kernel, &image, &n_image);
 	if (error != HM_OK)
 		return error;
 	module = calloc(1, sizeof *module);

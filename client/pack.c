@@ -340,7 +340,7 @@ humming_weight_size(const struct humming_weight_source *source,
 	if (error != HM_OK)
 		return error;
 	memset(&sizes, 0, sizeof sizes);
-	sizes.pack_layout = HM_WEIGHT_LAYOUT;
+	sizes.pack_layout = HM_PACK_LAYOUT;
 	sizes.packed_bytes =
 	    (uint64_t)weight.n_blocks * weight.k_blocks * weight.chunk_bytes;
 	sizes.rowmul_bytes =

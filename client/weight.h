@@ -27,7 +27,6 @@
 #include "jit/config.h"
 #include "proto/error.h"
 
-#define HM_WEIGHT_LAYOUT  1u /* HM_PACK_LAYOUT of jit/config.h */
 #define HM_WEIGHT_ROWS    64u
 #define HM_WEIGHT_COLUMNS 128u
 

@@ -149,7 +149,8 @@ admin_start(struct hm_core *core, struct hm_session *session,
 		return;
 	}
 	if (error == HM_E_BUSY)
-		hm_errbuf_set(&why, "another command of this kind is at work");
+		hm_errbuf_set(&why,
+		    "another verify, evict, pin or unpin is at work");
 	admin_refuse(session, request_id, error, &why);
 }
 

@@ -493,7 +493,7 @@ model_read_degrees(struct model_reader *reader,
 /* ---- quantization of the activations ---- */
 
 /* The quant operation that feeds a layer; false: none of ours does. One scale
- * for all tokens is a calibrated constant, applied where the values are made. */
+ * for all tokens is a calibrated constant, applied where values are made. */
 static bool
 model_feeds(const struct hm_request *request, struct hm_request *quant_out)
 {

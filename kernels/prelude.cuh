@@ -104,8 +104,8 @@ static_assert(zero == zero_none || (group_k != 0 && weight == weight_u4 && act_b
     "zero points come with groups of u4 and 16-bit activations only");
 #endif
 
-#if HM_FAMILY !=                                                                                   \
-    4 /* the scales of 8-bit activations: per token (or all one), per token and 128 k */
+#if HM_FAMILY != 4
+/* The scales of 8-bit activations: per token (or all one), per token and 128 k. */
 enum act_scale_mode {
     act_scale_none = 0,
     act_scale_token = 1,
@@ -210,8 +210,7 @@ struct __attribute__((aligned(64))) gemm_params {
     const void *w;    /* packed chunks [N/64][K/128] */
     const void *a;    /* [M][lda] of the activation type */
     void *c;          /* [M][ldc] of the output type */
-    const float
-        *rowmul; /* factor of each row: P[n] or s[n] over the operands' factor (dequant.cuh) */
+    const float *rowmul;  /* of each row: P[n] or s[n] over the operands' factor (dequant.cuh) */
     const float *bias;    /* NULL = none */
     void *workspace;      /* H with split_tiles: 4096 bytes of flags, then a tile of fp32 per CTA */
     u32 m, n, k;          /* true sizes */

@@ -508,6 +508,8 @@ like(works('verify', 'verify'), qr/\A\d+ kernels checked \(\d+ bytes\), 0 damage
 is(decode_json(works('verify', 'verify', '--json'))->{damaged}, 0, '... and as JSON');
 is(works('reload', 'reload'), "configuration read again\n", '... and says so');
 ok(decode_json(works('reload', 'reload', '--json'))->{reloaded}, '... also as JSON');
+my @verifiers = map { ctl_start("verify$_", 'verify') } 1 .. 8;
+is(join(',', map { finish($_) } @verifiers), join(',', (0) x 8), 'eight at once take turns');
 my $report = decode_json(works('doctor', 'doctor', '--json'));
 my %state = map { $_->{check} => $_->{state} } @{ $report->{checks} };
 is($state{$_}, 'ok', "doctor: $_") for qw(socket version store rights);

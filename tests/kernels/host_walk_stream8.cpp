@@ -141,7 +141,7 @@ scale_value(u32 row, u32 k)
 	case scale_f16:
 		return decode16<act_f16>(bits);
 	case scale_f32:
-		return float_of_bits(bits);
+		return static_cast<double>(float_of_bits(bits));
 	case scale_e8m0:
 		return std::ldexp(1, static_cast<int>(bits) - 127);
 	default:
@@ -258,8 +258,8 @@ lane_scale_pair(u32 byte)
 	if (scale == scale_none || scale == scale_mx)
 		return scales_of<scale>(0, 0);
 	if (scale_size == 1)
-		return scales_of<scale>(packed[byte] | packed[byte + 1] << 8,
-		    0);
+		return scales_of<scale>(
+		    static_cast<u32>(packed[byte] | packed[byte + 1] << 8), 0);
 	return scales_of<scale>(word_at(packed, byte),
 	    scale_size == 4 ? word_at(packed, byte + 4) : 0);
 }
@@ -290,7 +290,9 @@ step_operand(u32 (&a)[n_mma][32][4], u32 half, u32 tile, u32 step)
 			const u32 byte =
 			    lane_scale_byte(half, step, tile, lane);
 
-			set_tables(terms, packed[byte] | packed[byte + 1] << 8);
+			set_tables(terms,
+			    static_cast<u32>(
+				packed[byte] | packed[byte + 1] << 8));
 		}
 		if (act == act_s8)
 			dequant_step<act, weight, scale, zero_none>(words,
@@ -379,8 +381,8 @@ test_sums()
 				    lane_scale_byte(half, step, tile, lane));
 
 				for (u32 e = 0; e < 4; e++) {
-					const double r =
-					    e < 2 ? rows.even : rows.odd;
+					const double r = static_cast<double>(
+					    e < 2 ? rows.even : rows.odd);
 
 					total[lane][e] += d[lane][e] * r;
 				}

@@ -69,7 +69,9 @@ scale_of(u32 row, u32 group)
 {
 	const u32 bits = plain.scale[row][group];
 
-	switch (static_cast<int>(scale)) {
+	const int kind = scale;
+
+	switch (kind) {
 	case scale_mx:
 		return std::ldexp(1, static_cast<int>(bits) - 5);
 	case scale_e8m0:
@@ -80,8 +82,9 @@ scale_of(u32 row, u32 group)
 		return decode16<act_bf16>(bits);
 	case scale_f16:
 		return decode16<act_f16>(bits);
+	default:
+		return 1;
 	}
-	return 1;
 }
 
 static void

@@ -258,6 +258,38 @@ test_tick__full_disk_is_caught_up_with(void **state)
 	fixture_remove(folder);
 }
 
+/* Not even the lock, or the folder, can be made: served and not kept. */
+static void
+test_open__read_only_disk_is_no_store(void **state)
+{
+	const char *const names[] = {"", "/missing/too"};
+	char *folder = fixture_folder();
+	struct hm_cache_task task;
+	struct hm_cache *cache;
+	char path[320];
+
+	(void)state;
+	if (geteuid() != 0 || unshare(CLONE_NEWNS) != 0 ||
+	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+	    mount("none", folder, "tmpfs", MS_RDONLY, "size=4m,mode=700") != 0)
+		skip();
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		(void)snprintf(path, sizeof(path), "%s%s", folder, names[i]);
+		cache = open_cache(path, 0, 0);
+		assert_false(stats_of(cache).durable);
+		assert_non_null(strstr(stats_of(cache).degraded, "Read-only"));
+		assert_non_null(strstr(stats_of(cache).degraded, path));
+		put_of(cache, 1, 1, 20000);
+		assert_int_equal(fixture_get(cache, 1, 20000), HM_CACHE_HOT);
+		assert_int_equal(run(cache, HM_CACHE_PIN, 1, &task),
+		    HM_E_UNAVAILABLE);
+		assert_int_equal(run(cache, HM_CACHE_VERIFY, 0, &task), HM_OK);
+		hm_cache_close(cache);
+	}
+	assert_int_equal(umount(folder), 0);
+	fixture_remove(folder);
+}
+
 /* Free pages go back to the disk while everything is served. */
 static void
 test_tick__mostly_free_file_is_made_smaller(void **state)
@@ -300,6 +332,7 @@ main(void)
 	    cmocka_unit_test(
 		test_quota__over_it_is_served_hot_and_others_are_kept),
 	    cmocka_unit_test(test_tick__full_disk_is_caught_up_with),
+	    cmocka_unit_test(test_open__read_only_disk_is_no_store),
 	    cmocka_unit_test(test_tick__mostly_free_file_is_made_smaller),
 	};
 

@@ -447,35 +447,55 @@ test_gemm__a_workspace_is_there_when_some_m_wants_one(void **state)
 	assert_int_equal(fake_cuda.n_freed, 1);
 }
 
+/* Two rows: the first, then a persistent one for all that is more than one tile
+ * of tokens, with as many tiles for two of them as there are SMs. Returns the
+ * tokens of a tile. */
+static uint32_t
+share_from_three_tiles_on(struct fixture *fixture)
+{
+	struct hm_plan *plan = &fixture->plan;
+	uint32_t from = 0, tokens = 0;
+
+	while (from < plan->n_rows && plan->rows[from].split_tail == 0)
+		from++;
+	assert_true(from > 0 && from < plan->n_rows);
+	tokens = plan->rows[from].config.tile_tokens;
+	plan->rows[1] = plan->rows[from];
+	plan->rows[0].m_hi = tokens;
+	plan->rows[1].m_lo = tokens + 1;
+	plan->rows[1].m_hi = UINT32_MAX;
+	plan->n_rows = 2;
+	fixture->request.n = 66 * 128 * plan->rows[1].config.slices;
+	fixture->public_request.n = fixture->request.n;
+	for (uint32_t i = 0; i < 2; i++) {
+		humming_kernel_unref(fixture->kernels[i]);
+		fixture->kernels[i] = make_kernel(fixture, i);
+	}
+	return tokens;
+}
+
 /* What the workspace was not made for would be written beyond it. */
 static void
 test_gemm__an_m_that_wants_a_larger_workspace_is_refused(void **state)
 {
 	struct fixture *fixture = *state;
 	struct humming_gemm *gemm = NULL;
-	uint32_t n_refused = 0;
+	uint32_t tokens = 0;
 
 	share_tails(fixture, 1);
-	for (uint32_t m = 1; m < 1500; m += 7) {
-		const struct hm_plan_row *row = hm_plan_find(&fixture->plan, m);
-		uint64_t bytes = 0;
-		struct hm_launch beyond;
-
-		fixture->public_request.m = m;
-		gemm = open_gemm(fixture);
-		bytes = humming_gemm_workspace_bytes(gemm);
-		for (uint32_t i = m + 1; i <= row->m_hi && i < m + 600; i++) {
-			assert_int_equal(
-			    hm_launch_compute(row, i, N, K, 132, &beyond),
-			    HM_OK);
-			assert_int_equal(launch(gemm, i),
-			    beyond.workspace_bytes > bytes ? HUMMING_E_INVALID
-							   : HUMMING_OK);
-			n_refused += beyond.workspace_bytes > bytes;
-		}
-		humming_gemm_close(gemm);
-	}
-	assert_true(n_refused > 0);
+	tokens = share_from_three_tiles_on(fixture);
+	fixture->public_request.m = 2 * tokens;
+	gemm = open_gemm(fixture);
+	assert_int_equal(humming_gemm_workspace_bytes(gemm), 0);
+	assert_int_equal(launch(gemm, 2 * tokens), HUMMING_OK);
+	assert_int_equal(launch(gemm, 2 * tokens + 1), HUMMING_E_INVALID);
+	assert_non_null(strstr(humming_gemm_last_error(), "workspace"));
+	assert_int_equal(launch(gemm, 2 * tokens), HUMMING_OK);
+	humming_gemm_close(gemm);
+	fixture->public_request.m = 2 * tokens + 1;
+	gemm = open_gemm(fixture);
+	assert_int_equal(launch(gemm, 2 * tokens + 1), HUMMING_OK);
+	humming_gemm_close(gemm);
 }
 
 /* However few M of a range are asked for, the one that wants it is found. */

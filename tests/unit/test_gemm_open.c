@@ -613,7 +613,7 @@ test_packer__a_kernel_of_another_release_is_not_loaded(void **state)
 			     &source, &packer),
 	    HUMMING_E_VERSION);
 	assert_null(packer);
-	assert_non_null(strstr(humming_gemm_last_error(), "kernel ABI 4711"));
+	assert_non_null(strstr(humming_gemm_last_error(), "4711"));
 	assert_int_equal(fake_cuda.n_loaded, 0);
 }
 
