@@ -56,6 +56,8 @@ hm_answer_error(const struct hm_answer *to, int error, const char *message)
 		outcome.status = HM_REPLY_DENIED;
 	if (error == HM_E_BUSY)
 		outcome.status = HM_REPLY_BUSY;
+	if (error == HM_E_UNAVAILABLE)
+		outcome.status = HM_REPLY_TRY_LOCAL;
 	hm_answer_failure(to, &outcome);
 }
 

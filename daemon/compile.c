@@ -92,7 +92,10 @@ compile_make_recipe(struct hm_call *call, const struct hm_source_view *view,
 	if (hm_pool_state(core->pool) == HM_POOL_UNAVAILABLE) {
 		hm_errbuf_set(errbuf, "no compiler: %s",
 		    hm_pool_message(core->pool));
-		return HM_E_UNSUPPORTED;
+		/* One that was here may come back. */
+		return hm_pool_compiler(core->pool)[0] != '\0'
+			   ? HM_E_UNAVAILABLE
+			   : HM_E_UNSUPPORTED;
 	}
 	error = hm_recipe_new_source(&source, &call->asks[0].recipe, errbuf);
 	if (error == HM_OK)

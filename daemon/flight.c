@@ -459,8 +459,11 @@ flight_may_start(struct hm_flights *flights, struct hm_flight *flight)
 	if (hm_pool_state(core->pool) == HM_POOL_UNAVAILABLE) {
 		hm_errbuf_set(&text, "no compiler: %s",
 		    hm_pool_message(core->pool));
-		outcome.error = HM_E_UNSUPPORTED;
-		outcome.status = HM_REPLY_UNSUPPORTED;
+		/* One that was here may come back: no verdict on the request. */
+		outcome.error =
+		    compiler[0] != '\0' ? HM_E_UNAVAILABLE : HM_E_UNSUPPORTED;
+		outcome.status = compiler[0] != '\0' ? HM_REPLY_TRY_LOCAL
+						     : HM_REPLY_UNSUPPORTED;
 	} else if (!hm_pool_knows(core->pool, &recipe->target)) {
 		hm_errbuf_set(&text,
 		    "%s is not a target of the compiler here (which knows "

@@ -205,22 +205,22 @@ struct __attribute__((aligned(64))) tensor_map {
  * rowmul, bias and a_scale are 16-byte aligned; rowmul and bias hold N rounded up to 64 floats.
  */
 struct __attribute__((aligned(64))) gemm_params {
-    tensor_map a_map; /* H: activations {K, M}, box {128 bytes, tile_tokens}, 128-byte swizzle */
-    tensor_map c_map; /* H: output {N, M}, box {64, tile_tokens}, 128-byte swizzle */
-    const void *w;    /* packed chunks [N/64][K/128] */
-    const void *a;    /* [M][lda] of the activation type */
-    void *c;          /* [M][ldc] of the output type */
-    const float *rowmul;  /* of each row: P[n] or s[n] over the operands' factor (dequant.cuh) */
-    const float *bias;    /* NULL = none */
-    void *workspace;      /* H with split_tiles: 4096 bytes of flags, then a tile of fp32 per CTA */
-    u32 m, n, k;          /* true sizes */
-    u32 lda, ldc;         /* elements from one token to the next */
-    u32 band;             /* H, persistent: n tiles per band, >= 1 (scheduler.cuh) */
-    u32 prefetch;         /* H: stages whose weights are requested before the grid dependency */
-    u32 row_groups;       /* S: most 64-row groups that one CTA owns */
-    u32 weight_policy;    /* H: L2 policy of the weight copies, 0 normal, 1 evict first */
-    u32 a_scale_step;     /* floats from one token's scale to the next; 0 = one for all */
-    const float *a_scale; /* of 8-bit activations */
+    tensor_map a_map;    /* H: activations {K, M}, box {128 bytes, tile_tokens}, 128-byte swizzle */
+    tensor_map c_map;    /* H: output {N, M}, box {64, tile_tokens}, 128-byte swizzle */
+    const void *w;       /* packed chunks [N/64][K/128] */
+    const void *a;       /* [M][lda] of the activation type */
+    void *c;             /* [M][ldc] of the output type */
+    const float *rowmul; /* of each row: P[n] or s[n] over the operands' factor (dequant.cuh) */
+    const float *bias;   /* NULL = none */
+    void *workspace;     /* H with split_tiles: 4096 bytes of flags, then a tile of fp32 per CTA */
+    u32 m, n, k;         /* true sizes */
+    u32 lda, ldc;        /* elements from one token to the next */
+    u32 band;            /* H, persistent: n tiles per band, >= 1 (scheduler.cuh) */
+    u32 prefetch;        /* H: stages whose weights are requested before the grid dependency */
+    u32 row_groups;      /* S: most 64-row groups that one CTA owns */
+    u32 weight_policy;   /* H: L2 policy of the weight copies, 0 normal, 1 evict first */
+    u32 a_scale_step;    /* floats from one token's scale to the next; 0 = one for all */
+    const float *a_scale;   /* of 8-bit activations */
     u32 a_scale_group_step; /* floats from one 128 k to the next */
     u32 split_tiles;        /* H: that many last tiles are shared by all CTAs along K; 0 = none */
     u32 reserved[6];

@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -595,6 +596,51 @@ test_refuse__no_compiler__stored_kernels_are_served(void **state)
 	wire_close(&wire);
 }
 
+/* Workers that are killed at every start until the daemon gives them up. */
+static bool
+compilers_are_given_up(struct wire *wire)
+{
+	const uint64_t end = harness_now_ms() + 20000;
+	pid_t pids[16];
+
+	while (harness_now_ms() < end) {
+		size_t n = harness_workers(&harness, pids, 16);
+		json_t *json;
+		const char *degraded;
+		bool is_given_up;
+
+		for (size_t i = 0; i < n; i++)
+			(void)kill(pids[i], SIGKILL);
+		json = wire_json(wire, HM_FRAME_STATUS);
+		degraded = json_string_value(json_object_get(json, "degraded"));
+		is_given_up =
+		    degraded != NULL && strstr(degraded, "no compiler") != NULL;
+		json_decref(json);
+		if (is_given_up)
+			return true;
+		(void)usleep(5000);
+	}
+	return false;
+}
+
+static void
+test_refuse__compiler_lost__says_build_it_locally(void **state)
+{
+	struct wire_kernel kernel;
+	struct wire wire;
+
+	(void)state;
+	harness_start(&harness);
+	wire_open_ready(&wire, &harness);
+	assert_true(compilers_are_given_up(&wire));
+	wire_get(&wire, "w4a16,m=1", "sm_89", &kernel);
+	assert_int_equal(kernel.reply.status, HM_REPLY_TRY_LOCAL);
+	assert_int_equal(kernel.reply.error, HM_E_UNAVAILABLE);
+	assert_int_equal(strncmp(kernel.reply.message, "no compiler: ", 13), 0);
+	wire_kernel_done(&kernel);
+	wire_close(&wire);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -621,6 +667,7 @@ main(int argc, char **argv)
 	    TEST(test_refuse__file_size_limit__is_survived),
 	    TEST(test_refuse__few_descriptors__hot_kernels_leave_some),
 	    TEST(test_refuse__no_compiler__stored_kernels_are_served),
+	    TEST(test_refuse__compiler_lost__says_build_it_locally),
 	};
 
 	if (argc == 3 && strcmp(argv[1], "--nobody") == 0)

@@ -21,6 +21,7 @@
 #include "jit/plan.h"
 #include "jit/spec.h"
 
+#include "fake_alloc.h"
 #include "fake_cuda.h"
 
 #define N 8192u
@@ -376,6 +377,43 @@ test_gemm__what_cannot_be_opened_leaves_nothing_loaded(void **state)
 	expect_no_gemm(fixture, HUMMING_E_INVALID);
 }
 
+/* Wherever memory ends: NOMEM, a text that says so, nothing left behind (asan
+ * looks for the rest). */
+static void
+test_gemm__no_memory_is_said_and_leaves_nothing_loaded(void **state)
+{
+	struct fixture *fixture = *state;
+	struct humming_device *device = NULL;
+	struct humming_gemm *gemm = NULL;
+	size_t n_failures = 0;
+	int error = HUMMING_OK;
+
+	fake_alloc_fail_at(1);
+	error = humming_device_open(0, &device);
+	fake_alloc_fail_at(0);
+	assert_int_equal(error, HUMMING_E_NOMEM);
+	assert_string_equal(humming_gemm_last_error(), "device: out of memory");
+	assert_null(device);
+	for (size_t i = 1; gemm == NULL; i++) {
+		fake_alloc_fail_at(i);
+		error = humming_gemm_open_kernels(fixture->device,
+		    &fixture->public_request, fixture->kernels,
+		    fixture->plan.n_rows, &gemm);
+		fake_alloc_fail_at(0);
+		if (error == HUMMING_OK)
+			continue;
+		n_failures++;
+		assert_int_equal(error, HUMMING_E_NOMEM);
+		assert_string_equal(humming_gemm_last_error(),
+		    "module: out of memory");
+		assert_null(gemm);
+		assert_int_equal(fake_cuda.n_loaded, fake_cuda.n_unloaded);
+		assert_int_equal(fake_cuda.n_allocated, fake_cuda.n_freed);
+	}
+	assert_int_equal(n_failures, fake_cuda.n_loaded - fake_cuda.n_unloaded);
+	humming_gemm_close(gemm);
+}
+
 /* The kernels again, of a plan whose persistent rows share their last tiles
  * (or none does). */
 static void
@@ -612,6 +650,9 @@ main(void)
 		teardown),
 	    cmocka_unit_test_setup_teardown(
 		test_gemm__a_workspace_is_there_when_some_m_wants_one, setup,
+		teardown),
+	    cmocka_unit_test_setup_teardown(
+		test_gemm__no_memory_is_said_and_leaves_nothing_loaded, setup,
 		teardown),
 	    cmocka_unit_test_setup_teardown(
 		test_gemm__an_m_that_wants_a_larger_workspace_is_refused, setup,
