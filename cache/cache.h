@@ -40,6 +40,7 @@ struct hm_entry {
 	int fd; /* sealed memory file of the image, or -1; owned */
 	uint32_t tenant;
 	uint64_t born_s; /* seconds since 1970; HM_ENTRY_AGELESS = pinned */
+	uint64_t serial; /* of this one in memory, from 1: no other has it */
 };
 #define HM_ENTRY_INLINE_BYTES 32768u
 #define HM_ENTRY_AGELESS      UINT64_MAX

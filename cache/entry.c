@@ -21,6 +21,8 @@ struct entry_box {
 	uint8_t bytes[]; /* meta, record, image if small */
 };
 
+static atomic_ullong next_serial = 1;
+
 static struct entry_box *
 entry_box(struct hm_entry *entry)
 {
@@ -92,6 +94,7 @@ hm_entry_new_checked(const struct hm_digest *key,
 	entry = &box->face;
 	entry->key = *key;
 	entry->checksum = *checksum;
+	entry->serial = atomic_fetch_add(&next_serial, 1);
 	entry->fd = -1;
 	entry->tenant = parts->tenant;
 	entry->born_s =

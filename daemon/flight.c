@@ -459,7 +459,7 @@ flight_may_start(struct hm_flights *flights, struct hm_flight *flight)
 	if (hm_pool_state(core->pool) == HM_POOL_UNAVAILABLE) {
 		hm_errbuf_set(&text, "no compiler: %s",
 		    hm_pool_message(core->pool));
-		/* One that was here may come back: no verdict on the request. */
+		/* One that was here may come back. */
 		outcome.error =
 		    compiler[0] != '\0' ? HM_E_UNAVAILABLE : HM_E_UNSUPPORTED;
 		outcome.status = compiler[0] != '\0' ? HM_REPLY_TRY_LOCAL

@@ -155,8 +155,7 @@ hm_recipe_label(const struct hm_recipe *recipe)
 const struct hm_meta *
 hm_recipe_meta(struct hm_recipe *recipe, const struct hm_entry *entry)
 {
-	if (recipe->meta != NULL &&
-	    hm_checksum_equal(&recipe->meta_checksum, &entry->checksum))
+	if (recipe->meta != NULL && recipe->meta_serial == entry->serial)
 		return recipe->meta;
 	if (recipe->meta == NULL)
 		recipe->meta = calloc(1, sizeof(*recipe->meta));
@@ -168,6 +167,6 @@ hm_recipe_meta(struct hm_recipe *recipe, const struct hm_entry *entry)
 		recipe->meta = NULL;
 		return NULL;
 	}
-	recipe->meta_checksum = entry->checksum;
+	recipe->meta_serial = entry->serial;
 	return recipe->meta;
 }

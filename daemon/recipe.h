@@ -20,11 +20,11 @@
 #include "proto/error.h"
 #include "proto/request.h"
 
-/* The body of a reply as it went out last, for the image with this checksum. */
+/* The body of a reply as it went out last, for the entry with this serial. */
 struct hm_packed {
 	uint8_t *bytes; /* owned; NULL = none yet */
 	size_t n_bytes;
-	struct hm_checksum checksum;
+	uint64_t serial;
 };
 
 struct hm_recipe {
@@ -46,9 +46,9 @@ struct hm_recipe {
 	size_t n_source;
 	uint32_t n_options;
 	char (*options)[HM_MAX_OPTION_CHARS]; /* owned, normalised */
-	/* Decoded meta of the entry with this checksum; NULL = none yet. */
+	/* Decoded meta of the entry with this serial; NULL = none yet. */
 	struct hm_meta *meta; /* owned */
-	struct hm_checksum meta_checksum;
+	uint64_t meta_serial;
 	struct hm_packed packed; /* of a hot hit; client sources only */
 };
 

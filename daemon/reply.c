@@ -70,7 +70,7 @@ reply_keep(struct hm_packed *packed, const struct hm_frame *frame,
 		return;
 	memcpy(packed->bytes, frame->body, frame->n_body);
 	packed->n_bytes = frame->n_body;
-	packed->checksum = entry->checksum;
+	packed->serial = entry->serial;
 }
 
 /*
@@ -142,8 +142,7 @@ hm_reply_send_packed(struct hm_session *session,
 	    .n_body = packed->n_bytes,
 	    .fd = -1};
 
-	if (packed->bytes == NULL ||
-	    !hm_checksum_equal(&packed->checksum, &entry->checksum))
+	if (packed->bytes == NULL || packed->serial != entry->serial)
 		return false;
 	reply_send_indexed(session, &frame, place->index, entry);
 	return true;

@@ -496,6 +496,35 @@ test_refuse__full_disk__is_served_without_a_store(void **state)
 	assert_int_equal(umount(harness.store), 0);
 }
 
+/* Where not even a lock can be made there is no store, but there is a daemon. */
+static void
+test_refuse__read_only_disk__is_served_without_a_store(void **state)
+{
+	struct wire_kernel kernel;
+	struct wire wire;
+
+	(void)state;
+	assert_int_equal(mkdir(harness.store, 0700), 0);
+	if (geteuid() != 0 || unshare(CLONE_NEWNS) != 0 ||
+	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+	    mount("none", harness.store, "tmpfs", MS_RDONLY, "mode=700") != 0)
+		skip();
+	harness.environment[0] = "HUMMING_WORKERS=1";
+	harness_start(&harness);
+	wire_open(&wire, &harness);
+	wire_expect_compiler(&wire);
+	expect_degraded(&wire, "Read-only file system");
+	wire_get(&wire, "w4a16,m=1", "sm_80", &kernel);
+	assert_int_equal(kernel.reply.status, HM_REPLY_BUILT);
+	wire_kernel_done(&kernel);
+	wire_get(&wire, "w4a16,m=1", "sm_80", &kernel);
+	assert_int_equal(kernel.reply.tier, HM_TIER_HOT);
+	wire_kernel_done(&kernel);
+	wire_close(&wire);
+	assert_int_equal(harness_stop(&harness), 0);
+	assert_int_equal(umount(harness.store), 0);
+}
+
 /* Files that may not grow any more are errors, not the end. */
 static void
 test_refuse__file_size_limit__is_survived(void **state)
@@ -618,7 +647,7 @@ compilers_are_given_up(struct wire *wire)
 		json_decref(json);
 		if (is_given_up)
 			return true;
-		(void)usleep(5000);
+		(void)poll(NULL, 0, 5);
 	}
 	return false;
 }
@@ -664,6 +693,7 @@ main(int argc, char **argv)
 	    TEST(test_refuse__too_many_connections__next_is_told),
 	    TEST(test_refuse__few_descriptors__accepting_pauses_and_resumes),
 	    TEST(test_refuse__full_disk__is_served_without_a_store),
+	    TEST(test_refuse__read_only_disk__is_served_without_a_store),
 	    TEST(test_refuse__file_size_limit__is_survived),
 	    TEST(test_refuse__few_descriptors__hot_kernels_leave_some),
 	    TEST(test_refuse__no_compiler__stored_kernels_are_served),
