@@ -290,42 +290,53 @@ call_params(const struct hm_gemm_call *call,
 }
 
 int
+hm_gemm_enqueue(const struct hm_driver *driver, void *function,
+    const struct humming_launch *launch, bool pdl, void *parameters,
+    void *stream)
+{
+	struct hm_cuda_attribute attributes[2];
+	struct hm_cuda_launch ours;
+	void *pointers[1] = {parameters};
+
+	memset(attributes, 0, sizeof attributes);
+	memset(&ours, 0, sizeof ours);
+	ours.grid_x = launch->grid_x;
+	ours.grid_y = launch->grid_y != 0 ? launch->grid_y : 1;
+	ours.grid_z = 1;
+	ours.block_x = launch->block_threads;
+	ours.block_y = 1;
+	ours.block_z = 1;
+	ours.smem_bytes = launch->dynamic_smem_bytes;
+	ours.stream = stream;
+	ours.attributes = attributes;
+	if (launch->cluster_size > 1) {
+		attributes[ours.n_attributes].id = HM_CUDA_LAUNCH_CLUSTER;
+		attributes[ours.n_attributes].value.cluster.x =
+		    launch->cluster_size;
+		attributes[ours.n_attributes].value.cluster.y = 1;
+		attributes[ours.n_attributes].value.cluster.z = 1;
+		ours.n_attributes++;
+	}
+	if (pdl) {
+		attributes[ours.n_attributes].id = HM_CUDA_LAUNCH_PDL;
+		attributes[ours.n_attributes].value.allowed = 1;
+		ours.n_attributes++;
+	}
+	return hm_driver_error(driver, "cuLaunchKernelEx",
+	    driver->launch(&ours, function, pointers, NULL), hm_gemm_errbuf());
+}
+
+int
 hm_gemm_call(const struct hm_gemm_call *call,
     const struct humming_gemm_args *args, void *stream)
 {
-	struct hm_cuda_attribute attributes[2];
-	struct hm_cuda_launch launch;
+	bool pdl =
+	    call->launch.pdl != 0 && (args->flags & HUMMING_GEMM_NO_PDL) == 0;
 	struct hm_gemm_params params;
-	void *pointers[1] = {&params};
 	int error = call_params(call, args, &params);
 
 	if (error != HM_OK)
 		return error;
-	memset(attributes, 0, sizeof attributes);
-	memset(&launch, 0, sizeof launch);
-	launch.grid_x = call->launch.grid_x;
-	launch.grid_y = call->launch.grid_y != 0 ? call->launch.grid_y : 1;
-	launch.grid_z = 1;
-	launch.block_x = call->launch.block_threads;
-	launch.block_y = 1;
-	launch.block_z = 1;
-	launch.smem_bytes = call->launch.dynamic_smem_bytes;
-	launch.stream = stream;
-	launch.attributes = attributes;
-	if (call->launch.cluster_size > 1) {
-		attributes[launch.n_attributes].id = HM_CUDA_LAUNCH_CLUSTER;
-		attributes[launch.n_attributes].value.cluster.x =
-		    call->launch.cluster_size;
-		attributes[launch.n_attributes].value.cluster.y = 1;
-		attributes[launch.n_attributes].value.cluster.z = 1;
-		launch.n_attributes++;
-	}
-	if (call->launch.pdl != 0 && (args->flags & HUMMING_GEMM_NO_PDL) == 0) {
-		attributes[launch.n_attributes].id = HM_CUDA_LAUNCH_PDL;
-		attributes[launch.n_attributes].value.allowed = 1;
-		launch.n_attributes++;
-	}
-	return hm_driver_error(call->driver, "cuLaunchKernelEx",
-	    call->driver->launch(&launch, call->function, pointers, NULL),
-	    hm_gemm_errbuf());
+	return hm_gemm_enqueue(call->driver, call->function, &call->launch, pdl,
+	    &params, stream);
 }

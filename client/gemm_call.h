@@ -9,6 +9,7 @@
 #ifndef HM_CLIENT_GEMM_CALL_H
 #define HM_CLIENT_GEMM_CALL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -57,6 +58,20 @@ struct hm_gemm_call {
 int hm_gemm_load(const struct hm_driver *driver, const void *image,
     const char *entry, uint32_t smem_bytes, void **module_out,
     void **function_out);
+
+/**
+ * cuLaunchKernelEx for every kernel of the GPU part.
+ *
+ * launch      grid, CTA, cluster and shared memory; its pdl is not looked at
+ * pdl         with programmatic dependent launch
+ * parameters  the kernel's one parameter; the driver copies it
+ * stream      NULL = the default stream
+ *
+ * Returns hm_driver_error's codes, reason in hm_gemm_errbuf.
+ */
+int hm_gemm_enqueue(const struct hm_driver *driver, void *function,
+    const struct humming_launch *launch, bool pdl, void *parameters,
+    void *stream);
 
 /**
  * Check a caller's arguments and fill in the defaults of lda, ldc and the steps

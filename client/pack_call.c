@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "client/gemm_call.h"
 #include "client/gemm_error.h"
 #include "client/pack_params.h"
 #include "client/sized.h"
@@ -97,8 +98,6 @@ hm_pack_call(const struct hm_pack_call *call,
 {
 	struct humming_packer_args checked;
 	struct hm_pack_params params;
-	struct hm_cuda_launch launch;
-	void *pointers[1] = {&params};
 	int error = hm_sized_read(&checked, sizeof checked, args);
 
 	if (error != HM_OK || checked.reserved != 0) {
@@ -110,16 +109,6 @@ hm_pack_call(const struct hm_pack_call *call,
 	if (error != HM_OK)
 		return error;
 	params = pack_params(&call->weight, &checked);
-	memset(&launch, 0, sizeof launch);
-	launch.grid_x = call->launch.grid_x;
-	launch.grid_y = call->launch.grid_y;
-	launch.grid_z = 1;
-	launch.block_x = call->launch.block_threads;
-	launch.block_y = 1;
-	launch.block_z = 1;
-	launch.smem_bytes = call->launch.dynamic_smem_bytes;
-	launch.stream = stream;
-	return hm_driver_error(call->driver, "cuLaunchKernelEx",
-	    call->driver->launch(&launch, call->function, pointers, NULL),
-	    hm_gemm_errbuf());
+	return hm_gemm_enqueue(call->driver, call->function, &call->launch,
+	    false, &params, stream);
 }

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "client/gemm_call.h"
 #include "client/gemm_error.h"
 #include "client/quant_params.h"
 #include "client/sized.h"
@@ -139,10 +140,7 @@ int
 hm_quant_call(const struct hm_quant_call *call,
     const struct humming_quant_args *args, void *stream)
 {
-	struct hm_cuda_attribute pdl;
-	struct hm_cuda_launch launch;
 	struct hm_quant_params params;
-	void *pointers[1] = {&params};
 
 	memset(&params, 0, sizeof params);
 	params.x = (uintptr_t)args->x;
@@ -154,21 +152,6 @@ hm_quant_call(const struct hm_quant_call *call,
 	params.ldq = args->ldq;
 	params.scale_step = args->scale_step;
 	params.scale_group_step = args->scale_group_step;
-	memset(&launch, 0, sizeof launch);
-	launch.grid_x = call->launch.grid_x;
-	launch.grid_y = 1;
-	launch.grid_z = 1;
-	launch.block_x = call->launch.block_threads;
-	launch.block_y = 1;
-	launch.block_z = 1;
-	launch.smem_bytes = call->launch.dynamic_smem_bytes;
-	launch.stream = stream;
-	memset(&pdl, 0, sizeof pdl);
-	pdl.id = HM_CUDA_LAUNCH_PDL;
-	pdl.value.allowed = 1;
-	launch.attributes = &pdl;
-	launch.n_attributes = call->launch.pdl != 0;
-	return hm_driver_error(call->driver, "cuLaunchKernelEx",
-	    call->driver->launch(&launch, call->function, pointers, NULL),
-	    hm_gemm_errbuf());
+	return hm_gemm_enqueue(call->driver, call->function, &call->launch,
+	    call->launch.pdl != 0, &params, stream);
 }

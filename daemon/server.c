@@ -654,16 +654,36 @@ server_free_event(struct event *event)
 		event_free(event);
 }
 
+/* End the sessions, but not yet their connections, which are returned; without
+ * memory for them, NULL, they end too. */
+static int *
+server_end_sessions(struct hm_server *server, uint32_t *n_fds_out)
+{
+	int *fds = calloc(server->n_sessions, sizeof(*fds));
+	struct hm_session *session;
+	uint32_t n = 0;
+
+	while ((session = TAILQ_FIRST(&server->sessions)) != NULL) {
+		if (fds != NULL) {
+			fds[n++] = session->fd;
+			session->fd = -1;
+		}
+		hm_session_free(session);
+	}
+	*n_fds_out = n;
+	return fds;
+}
+
 void
 hm_server_close(struct hm_server *server)
 {
-	struct hm_session *session;
+	uint32_t n_fds = 0;
+	int *fds;
 
 	if (server == NULL)
 		return;
 	hm_listener_stop(&server->listener);
-	while ((session = TAILQ_FIRST(&server->sessions)) != NULL)
-		hm_session_free(session);
+	fds = server_end_sessions(server, &n_fds);
 	server_free_event(server->accept);
 	server_free_event(server->resume);
 	server_free_event(server->idle);
@@ -684,5 +704,9 @@ hm_server_close(struct hm_server *server)
 		event_base_free(server->core.base);
 	/* The lock goes last: the next daemon finds everything put away. */
 	hm_listener_close(&server->listener);
+	/* Whoever waits for that sees his connection end, and may start it. */
+	for (uint32_t i = 0; i < n_fds; i++)
+		hm_fd_close(&fds[i]);
+	free(fds);
 	free(server);
 }

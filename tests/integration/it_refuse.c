@@ -496,7 +496,7 @@ test_refuse__full_disk__is_served_without_a_store(void **state)
 	assert_int_equal(umount(harness.store), 0);
 }
 
-/* Where not even a lock can be made there is no store, but there is a daemon. */
+/* Where no lock can be made there is no store, but there is a daemon. */
 static void
 test_refuse__read_only_disk__is_served_without_a_store(void **state)
 {
