@@ -245,7 +245,7 @@ hm_ctl_doctor(const struct hm_ctl *ctl)
 	else if (doctor_print_json(&doctor) != HM_OK)
 		code = hm_ctl_fail(ctl, "out of memory");
 	if (code == HM_CTL_OK && doctor.n_failed > 0)
-		code = hm_ctl_fail(ctl, "%u checks failed; the first: %s",
+		code = hm_ctl_fail(ctl, "%u of the checks failed; the first: %s",
 		    doctor.n_failed, doctor_first_failure(&doctor));
 	json_decref(doctor.status);
 	json_decref(doctor.stats);

@@ -128,11 +128,19 @@ admin_begin(struct hm_admin_desk *desk, const struct hm_admin *admin)
 	    [HM_ADMIN_PIN] = HM_CACHE_PIN,
 	    [HM_ADMIN_UNPIN] = HM_CACHE_UNPIN,
 	};
+	int error;
 
+	/* A task under way is watched already: to set its timer again with every
+	 * request would put its end off for as long as requests come. */
+	if (event_pending(desk->poll, EV_TIMEOUT, NULL))
+		return HM_E_BUSY;
 	if (!admin_watch(desk))
 		return HM_E_NOMEM;
-	return hm_cache_begin(desk->core->cache, kinds[admin->command],
+	error = hm_cache_begin(desk->core->cache, kinds[admin->command],
 	    &admin->key);
+	if (error != HM_OK)
+		(void)event_del(desk->poll);
+	return error;
 }
 
 static void
