@@ -245,8 +245,9 @@ hm_ctl_doctor(const struct hm_ctl *ctl)
 	else if (doctor_print_json(&doctor) != HM_OK)
 		code = hm_ctl_fail(ctl, "out of memory");
 	if (code == HM_CTL_OK && doctor.n_failed > 0)
-		code = hm_ctl_fail(ctl, "%u of the checks failed; the first: %s",
-		    doctor.n_failed, doctor_first_failure(&doctor));
+		code =
+		    hm_ctl_fail(ctl, "%u of the checks failed; the first: %s",
+			doctor.n_failed, doctor_first_failure(&doctor));
 	json_decref(doctor.status);
 	json_decref(doctor.stats);
 	hm_ctl_table_done(&doctor.table);

@@ -130,8 +130,8 @@ admin_begin(struct hm_admin_desk *desk, const struct hm_admin *admin)
 	};
 	int error;
 
-	/* A task under way is watched already: to set its timer again with every
-	 * request would put its end off for as long as requests come. */
+	/* A task under way is watched already: to set its timer again with
+	 * every request would put its end off for as long as they come. */
 	if (event_pending(desk->poll, EV_TIMEOUT, NULL))
 		return HM_E_BUSY;
 	if (!admin_watch(desk))
