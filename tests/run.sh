@@ -32,8 +32,8 @@ fail() {
 # which is not instrumented, and hardly a line of ours. it_same_key: about keys,
 # and NVRTC again. it_hostile: a minute of waiting for the limits of workers,
 # which are not instrumented. chaos_damage, chaos_frames: many starts of a daemon
-# that the stories have seen instrumented.
-skipped_when_instrumented='/(compile_kernels|it_same_key|it_hostile|chaos_damage|chaos_frames)$'
+# that the stories have seen instrumented. bench: nothing to time there.
+skipped_when_instrumented='/(compile_kernels|it_same_key|it_hostile|bench.t|chaos_damage|chaos_frames)$'
 
 preset=release
 build=
@@ -152,9 +152,19 @@ if [ "$preset" = tsan ] && setarch -R true 2>/dev/null; then
 fi
 
 export HM_BIN_DIR="$build/bin"
-# One at a time: the integration tests time out honestly only on free cores.
+# Unit tests side by side; all others one at a time: they time out honestly only
+# on free cores, and so does the worker's.
+side_by_side='/tests/(unit|kernels)/(test_|host_)'
+alone='/test_worker$'
 status=0
-awk '!seen[$0]++' "$list" | xargs $launcher prove --timer --exec "$root/tests/tap-run" || status=$?
+run_tests() {
+	xargs -r $launcher prove --timer "$@" --exec "$root/tests/tap-run"
+}
+awk '!seen[$0]++' "$list" >"$scratch/order"
+grep -E -- "$side_by_side" "$scratch/order" | grep -v -E -- "$alone" |
+	run_tests -j "$(nproc)" || status=$?
+awk -v beside="$side_by_side" -v alone="$alone" '$0 !~ beside || $0 ~ alone' \
+	"$scratch/order" | run_tests || status=$?
 for report in "$reports"/*; do
 	[ -s "$report" ] || continue
 	sed 's/^/# /' "$report"
