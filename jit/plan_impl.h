@@ -64,6 +64,11 @@ void hm_plan_add(struct hm_plan *plan, const struct hm_plan_row *row);
 bool hm_plan_wgmma_serves(const struct hm_config *format,
     const struct hm_tune_wgmma *tune);
 
+/* Whether its CTAs can hand over pieces of tiles: persistent ones of at most
+ * 256 by 128, and of 256 rows where zero points leave the registers. */
+bool hm_plan_shares(const struct hm_config *format,
+    const struct hm_tune_wgmma *tune);
+
 /* The member with one set of warpgroups, which sums every output in the order
  * in which all such members do: two sets have two sums. */
 struct hm_tune_wgmma hm_plan_one_order(const struct hm_tune_wgmma *tune);

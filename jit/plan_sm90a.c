@@ -76,10 +76,8 @@ hm_plan_wgmma_serves(const struct hm_config *format,
 	       sm90a_is_narrow(format);
 }
 
-/* Whether its CTAs can hand over pieces of tiles: persistent ones of at most
- * 256 by 128, and of 256 rows where zero points leave the registers. */
-static bool
-sm90a_shares(const struct hm_config *format, const struct hm_tune_wgmma *tune)
+bool
+hm_plan_shares(const struct hm_config *format, const struct hm_tune_wgmma *tune)
 {
 	return tune->split_k == 0 && tune->tile_tokens * tune->slices <= 256 &&
 	       (format->zero == HM_CONFIG_ZERO_NONE || tune->slices == 1);
@@ -260,7 +258,7 @@ hm_plan_measured_row(const struct hm_plan_problem *problem,
 	struct hm_plan_row row;
 
 	member.share = member.tune != NULL && measured->share != 0 &&
-		       sm90a_shares(&problem->format, member.tune);
+		       hm_plan_shares(&problem->format, member.tune);
 
 	if (HM_TUNE_IS_S(measured->member))
 		row =
@@ -314,7 +312,7 @@ sm90a_try_member(const struct hm_plan_pace *pace,
 	uint32_t most = problem->one_order ? 1 : sm90a_most_ctas(problem);
 
 	sm90a_try(pace, &member, samples, best);
-	if (!problem->one_order && sm90a_shares(&problem->format, tune)) {
+	if (!problem->one_order && hm_plan_shares(&problem->format, tune)) {
 		member.share = true;
 		sm90a_try(pace, &member, samples, best);
 	}

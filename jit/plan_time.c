@@ -37,6 +37,7 @@ hm_plan_pace(const struct hm_plan_problem *problem)
 	struct hm_plan_pace pace = {
 	    .problem = problem,
 	    .costs = table->costs,
+	    .tensor_tops = table->tensor_tops,
 	    .act_bytes = format->act >= HM_CONFIG_ACT_E4M3 ? 1 : 2,
 	    .chunks = (uint32_t)time_ceil_div(problem->k, CHUNK_K),
 	    .groups = (uint32_t)time_ceil_div(problem->n, 64),
@@ -108,7 +109,7 @@ time_floor_ns(const struct hm_plan_pace *pace, const struct hm_tune_wgmma *tune,
 
 	return time_max(
 	    time_max(pace->memory_ns + both / costs->hbm_gbs, l2_ns),
-	    2 * products / (costs->tensor_tops * UINT64_C(1000)));
+	    2 * products / (pace->tensor_tops * UINT64_C(1000)));
 }
 
 /* Of 128 k of a tile: the member's own pace, or that of its SM's weights. */

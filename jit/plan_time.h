@@ -18,6 +18,7 @@
 struct hm_plan_pace {
 	const struct hm_plan_problem *problem; /* borrowed */
 	const struct hm_tune_costs *costs;
+	uint32_t tensor_tops;
 	uint32_t act_bytes; /* of one activation */
 	uint32_t chunks;    /* of 128 k */
 	uint32_t groups;    /* of 64 rows */

@@ -52,7 +52,7 @@ struct hm_tune_wgmma {
 	uint32_t step_ns;     /* for 128 k of one tile, measured */
 };
 
-/* What a GEMM takes besides its steps, for all members of a class. */
+/* What a GEMM takes besides its steps, for all members. */
 struct hm_tune_costs {
 	/* Kernel S: start and end; the sum of a cluster of 2, twice that of 4;
 	 * GB/s at which the chip and one SM stream weights, and all CTAs fetch
@@ -62,9 +62,8 @@ struct hm_tune_costs {
 	/* The chip's pace where arithmetic sets it: weights of 4 bits that
 	 * become fp8 and then f16, beside fp8 activations. */
 	uint32_t stream_widen_gbs;
-	/* Kernel H, whole chip: reads of memory, of L2, and the tensor cores'
-	 * rate under load. */
-	uint32_t hbm_gbs, l2_gbs, tensor_tops;
+	/* Kernel H, whole chip: reads of memory and of L2. */
+	uint32_t hbm_gbs, l2_gbs;
 	/* GB/s at which one CTA of kernel H streams weights. */
 	uint32_t tile_sm_gbs;
 	/* Start and end of a CTA of kernel H with a tile of its own; the sum
@@ -83,6 +82,7 @@ struct hm_tune_table {
 	const struct hm_tune_wgmma *rows;
 	size_t n_rows;
 	const struct hm_tune_costs *costs;
+	uint32_t tensor_tops; /* rate of the tensor cores under load */
 	/* Of step_ns, by whether activations are integers and by enum
 	 * hm_config_weight: some operands take longer to make than those that
 	 * were measured. */

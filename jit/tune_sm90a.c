@@ -69,7 +69,7 @@ static const struct hm_tune_wgmma tune_two_level[] = {
 /* Pieces of a shared tile, through L2: one CTA writes, one reads. */
 #define SHARE_GBS 40
 
-static const struct hm_tune_costs costs_wide = {
+static const struct hm_tune_costs costs = {
     .stream_ns = 1800,
     .stream_cluster_ns = 500,
     .stream_gbs = 4700,
@@ -78,45 +78,6 @@ static const struct hm_tune_costs costs_wide = {
     .stream_widen_gbs = 4000,
     .hbm_gbs = 4500,
     .l2_gbs = 8000,
-    .tensor_tops = 790,
-    .tile_sm_gbs = 42,
-    .split_ns = 2200,
-    .cluster_ns = 1300,
-    .persistent_ns = 2500,
-    .tile_ns = 1000,
-    .share_ns = 3000,
-    .share_gbs = SHARE_GBS,
-};
-
-static const struct hm_tune_costs costs_one_level = {
-    .stream_ns = 1800,
-    .stream_cluster_ns = 500,
-    .stream_gbs = 4700,
-    .stream_sm_gbs = 60,
-    .stream_act_gbs = 6500,
-    .stream_widen_gbs = 4000,
-    .hbm_gbs = 4500,
-    .l2_gbs = 8000,
-    .tensor_tops = 1650,
-    .tile_sm_gbs = 42,
-    .split_ns = 2200,
-    .cluster_ns = 1300,
-    .persistent_ns = 2500,
-    .tile_ns = 1000,
-    .share_ns = 3000,
-    .share_gbs = SHARE_GBS,
-};
-
-static const struct hm_tune_costs costs_two_level = {
-    .stream_ns = 1800,
-    .stream_cluster_ns = 500,
-    .stream_gbs = 4700,
-    .stream_sm_gbs = 60,
-    .stream_act_gbs = 6500,
-    .stream_widen_gbs = 4000,
-    .hbm_gbs = 4500,
-    .l2_gbs = 8000,
-    .tensor_tops = 1250,
     .tile_sm_gbs = 42,
     .split_ns = 2200,
     .cluster_ns = 1300,
@@ -130,10 +91,10 @@ static const struct hm_tune_costs costs_two_level = {
 
 /* Percent: u4, u8, e2m1, e4m3 beside floats, then beside integers. */
 const struct hm_tune_table hm_tune_sm90a[HM_TUNE_N_CLASSES] = {
-    [HM_TUNE_WIDE] = {ROWS(tune_wide), &costs_wide,
+    [HM_TUNE_WIDE] = {ROWS(tune_wide), &costs, 790,
 	{{100, 125, 100, 125}, {0, 0, 0, 0}}},
-    [HM_TUNE_ONE_LEVEL] = {ROWS(tune_one_level), &costs_one_level,
+    [HM_TUNE_ONE_LEVEL] = {ROWS(tune_one_level), &costs, 1650,
 	{{130, 0, 112, 120}, {100, 120, 0, 0}}},
-    [HM_TUNE_TWO_LEVEL] = {ROWS(tune_two_level), &costs_two_level,
+    [HM_TUNE_TWO_LEVEL] = {ROWS(tune_two_level), &costs, 1250,
 	{{100, 0, 100, 110}, {90, 110, 0, 0}}},
 };

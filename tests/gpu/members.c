@@ -9,9 +9,6 @@
 
 #include "jit/plan_impl.h"
 
-/* Wider tiles are never shared: tile_tokens * slices. */
-#define MEMBERS_MOST_SHARED 256u
-
 /* What is multiplied, of a configuration of the format. */
 static struct hm_config
 members_format(const struct hm_config *config)
@@ -58,6 +55,18 @@ members_find(const struct session *session, const struct hm_target *target,
 	return n;
 }
 
+static bool
+members_share(const struct hm_config *config)
+{
+	const struct hm_tune_wgmma tune = {
+	    .tile_tokens = config->tile_tokens,
+	    .slices = config->slices,
+	    .split_k = config->split_k,
+	};
+
+	return hm_plan_shares(config, &tune);
+}
+
 bool
 members_variant(const struct hm_config *config, uint32_t i,
     struct hm_plan_row *row)
@@ -83,8 +92,7 @@ members_variant(const struct hm_config *config, uint32_t i,
 		row->band = bands[i];
 		if (config->split_k != 0)
 			row->cluster = clusters[i];
-		else if (config->tile_tokens * config->slices <=
-			 MEMBERS_MOST_SHARED)
+		else if (members_share(config))
 			row->split_tail = i % 2;
 		return true;
 	case HM_FAMILY_MMA:
